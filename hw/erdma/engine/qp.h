@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Queue pairs: state, and the requester's and responder's part of it.
+ *
+ * Only qp.c changes the state.  requester.c works the send queue, responder.c
+ * what comes from the peer.
+ */
+
+#ifndef HW_ERDMA_QP_H
+#define HW_ERDMA_QP_H
+
+#include "engine/ring.h"
+#include "xport/xport.h"
+
+struct ErdmaEngine;
+typedef struct ErdmaQp ErdmaQp;
+typedef struct ErdmaSendWqe ErdmaSendWqe;   /* requester.c */
+typedef struct ErdmaResponse ErdmaResponse; /* responder.c */
+
+typedef enum ErdmaQpState {
+    ERDMA_QP_CREATED,           /* doorbells are kept, nothing is processed */
+    ERDMA_QP_RTS,
+    /*
+     * A request of the peer failed here, but answers to earlier requests are
+     * still on their way to it: they go first, nothing new is accepted.
+     */
+    ERDMA_QP_TERMINATING,
+    ERDMA_QP_FLUSHING,          /* every entry is flushed as it is posted */
+} ErdmaQpState;
+
+struct ErdmaQp {
+    uint32_t qpn;
+    uint32_t pdn;
+    uint32_t sq_cqn;
+    uint32_t rq_cqn;
+    uint32_t cookie;            /* ours: incarnation << 20 | QPN */
+    bool is_kernel;             /* may use the local DMA key */
+    ErdmaQpState state;
+    uint8_t last_error;         /* enum ERDMA_WC_*, for introspection */
+    ErdmaXportConn *conn;       /* NULL: not connected */
+
+    /*
+     * Send queue, free-running 16-bit indices in WQEBBs.  [ci, next) was
+     * fetched and awaits completion, [next, pi) was not looked at.
+     */
+    ErdmaRing sq;
+    uint16_t sq_pi;
+    uint16_t sq_next;
+    uint16_t sq_ci;
+    /* Receive queue, in RQEs: [ci, pi) is posted and unused */
+    ErdmaRing rq;
+    uint16_t rq_pi;
+    uint16_t rq_ci;
+    uint64_t sq_dbrec;
+    uint64_t rq_dbrec;
+
+    /* requester.c */
+    QTAILQ_HEAD(, ErdmaSendWqe) sends;  /* in posting order */
+    uint32_t n_sends;
+    uint32_t n_reads;           /* of them, reads and atomics unanswered */
+    bool is_fenced;             /* next WQE waits for n_reads == 0 */
+
+    /* responder.c */
+    QTAILQ_HEAD(, ErdmaResponse) responses;     /* queued or on the wire */
+    uint32_t n_responses;
+    bool is_rnr;                /* peer waits for a receive to be posted */
+    bool has_rqe;               /* a send is arriving into @rqe */
+    struct {
+        uint16_t index;         /* position */
+        uint64_t addr;
+        uint32_t len;
+        uint32_t key;
+    } rqe;
+    uint8_t term_status;        /* while TERMINATING */
+    uint32_t term_msn;
+
+    bool has_work;              /* on ErdmaEngine.qp_work */
+    QTAILQ_ENTRY(ErdmaQp) work;
+};
+
+ErdmaQp *erdma_qp_get(struct ErdmaEngine *e, uint32_t qpn);
+void erdma_qp_db_sq(struct ErdmaEngine *e, uint64_t payload);
+void erdma_qp_db_rq(struct ErdmaEngine *e, uint64_t payload);
+/* Put on the engine's work list, and kick. */
+void erdma_qp_schedule(struct ErdmaEngine *e, ErdmaQp *qp);
+/*
+ * A bounded amount of work for the QP.  Returns true when there is more to
+ * do right away.
+ */
+bool erdma_qp_run(struct ErdmaEngine *e, ErdmaQp *qp);
+
+/* Commands; the fields are decoded, not validated.  Return a status. */
+typedef struct ErdmaCreateQp {
+    uint32_t qpn;
+    uint32_t pdn;
+    uint32_t sq_cqn;
+    uint32_t rq_cqn;
+    uint32_t sq_depth_log2;     /* WQEBBs */
+    uint32_t rq_depth_log2;     /* RQEs */
+    uint8_t sq_page_shift;
+    uint8_t rq_page_shift;
+    uint32_t sq_off;            /* bytes into the first page */
+    uint32_t rq_off;
+    uint32_t sq_n_pages;
+    uint32_t rq_n_pages;
+    bool sq_has_table;
+    bool rq_has_table;
+    uint64_t sq_pages[ERDMA_QP_INLINE_PAGES];   /* or [0] = the table */
+    uint64_t rq_pages[ERDMA_QP_INLINE_PAGES];
+    uint64_t sq_dbrec;
+    uint64_t rq_dbrec;
+    bool is_kernel;             /* both page sizes say so */
+} ErdmaCreateQp;
+
+typedef struct ErdmaModifyQp {
+    uint32_t qpn;
+    uint8_t state;              /* enum ERDMA_QPS_* */
+    uint8_t cc;
+    uint32_t cookie;
+    uint32_t peer_ip;
+    uint32_t local_ip;
+    uint16_t local_port;
+    uint16_t peer_port;
+    uint32_t send_nxt;
+    uint32_t recv_nxt;
+} ErdmaModifyQp;
+
+/*
+ * 0 or ERDMA_CMD_ERR_* of cmdq.h; erdma_qp_create() sets *@cookie.
+ * erdma_qp_destroy() returns only when nothing can reach the QP's memory or
+ * CQs any more.
+ */
+uint8_t erdma_qp_create(struct ErdmaEngine *e, const ErdmaCreateQp *c,
+                        uint32_t *cookie);
+uint8_t erdma_qp_destroy(struct ErdmaEngine *e, uint32_t qpn);
+uint8_t erdma_qp_modify(struct ErdmaEngine *e, const ErdmaModifyQp *m,
+                        uint64_t now_ns);
+uint8_t erdma_qp_reflush(struct ErdmaEngine *e, uint32_t qpn, uint16_t sq_pi,
+                         uint16_t rq_pi);
+/* Frees every QP without a word to guest or peer (reset). */
+void erdma_qp_free_all(struct ErdmaEngine *e);
+
+/*
+ * Own failure of the QP: stop, and flush.  If @wqe_status is not 0 and a
+ * send WQE is outstanding, the oldest outstanding one (or the one that
+ * @wqe names) completes with it first.
+ */
+void erdma_qp_fail(struct ErdmaEngine *e, ErdmaQp *qp, ErdmaSendWqe *wqe,
+                   uint8_t wqe_status);
+
+/* What the engine plugs into its transport; owner is the ErdmaQp. */
+extern const ErdmaXportOps erdma_qp_xport_ops;
+
+/* requester.c */
+bool erdma_requester_run(struct ErdmaEngine *e, ErdmaQp *qp);
+void erdma_requester_free(ErdmaQp *qp);
+bool erdma_requester_pull(struct ErdmaEngine *e, ErdmaQp *qp,
+                          ErdmaXportMsg *msg, uint32_t off, uint8_t *buf,
+                          uint32_t len);
+void erdma_requester_msg_done(struct ErdmaEngine *e, ErdmaQp *qp,
+                              ErdmaXportMsg *msg);
+ErdmaXportRx erdma_requester_rx(struct ErdmaEngine *e, ErdmaQp *qp,
+                                const ErdmaXportMsgHdr *hdr, uint32_t off,
+                                const uint8_t *data, uint32_t len,
+                                bool is_last);
+void erdma_requester_terminated(struct ErdmaEngine *e, ErdmaQp *qp,
+                                uint8_t status, uint32_t msn);
+
+/* responder.c */
+bool erdma_responder_run(struct ErdmaEngine *e, ErdmaQp *qp);
+void erdma_responder_free(ErdmaQp *qp);
+bool erdma_responder_pull(struct ErdmaEngine *e, ErdmaQp *qp,
+                          ErdmaXportMsg *msg, uint32_t off, uint8_t *buf,
+                          uint32_t len);
+void erdma_responder_msg_done(struct ErdmaEngine *e, ErdmaQp *qp,
+                              ErdmaXportMsg *msg);
+ErdmaXportRx erdma_responder_rx(struct ErdmaEngine *e, ErdmaQp *qp,
+                                const ErdmaXportMsgHdr *hdr, uint32_t msn,
+                                uint32_t off, const uint8_t *data,
+                                uint32_t len, bool is_last);
+
+#endif /* HW_ERDMA_QP_H */

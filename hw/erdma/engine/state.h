@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The engine's state.  Private to hw/erdma/engine.
+ */
+
+#ifndef HW_ERDMA_STATE_H
+#define HW_ERDMA_STATE_H
+
+#include "engine/cmdq.h"
+#include "engine/cq.h"
+#include "engine/engine.h"
+#include "engine/eq.h"
+#include "engine/mr.h"
+#include "engine/qp.h"
+#include "engine/table.h"
+
+struct ErdmaEngine {
+    const ErdmaPort *port;
+    void *opaque;
+    ErdmaEngineConfig cfg;
+    bool is_ready;
+    bool is_kicked;             /* the shell knows that there is work */
+    uint64_t now_ns;            /* of the running erdma_engine_*() call */
+
+    ErdmaCmdq cmdq;
+    ErdmaEq cmdq_eq;
+    ErdmaEq aeq;
+    ErdmaEq ceqs[ERDMA_MAX_VECTORS];    /* by EQN; 0 is not used */
+    ErdmaTable cqs;
+    ErdmaTable qps;
+    ErdmaTable mrs;
+
+    QTAILQ_HEAD(, ErdmaCq) cq_work;     /* arm doorbells */
+    QTAILQ_HEAD(, ErdmaQp) qp_work;
+
+    ErdmaXport *xport;
+    uint32_t incarnation;       /* of the next QP, 12 bits used */
+    uint8_t guest_page_shift;   /* CONF_DEVICE */
+    /* owner of extended doorbell pages, one bit a page: extdb.c */
+    struct ErdmaExtDb *ext_db;
+
+    ErdmaEngineStats stats;
+};
+
+static inline uint32_t erdma_engine_max_qp(const ErdmaEngine *e)
+{
+    return e->cfg.qblocks * ERDMA_QPS_PER_QBLOCK;
+}
+
+/* Tell the shell, once, that erdma_engine_run() has something to do. */
+void erdma_engine_kick(ErdmaEngine *e);
+bool erdma_dma_read(ErdmaEngine *e, uint64_t addr, void *buf, size_t len);
+bool erdma_dma_write(ErdmaEngine *e, uint64_t addr, const void *buf,
+                     size_t len);
+void erdma_trace(ErdmaEngine *e, ErdmaEvent event, uint32_t id, uint64_t a,
+                 uint64_t b);
+
+#endif /* HW_ERDMA_STATE_H */
