@@ -113,7 +113,8 @@ $lib_exit_cmds"
 
 # The job may not have made its process group yet: then it is alone.
 lib_kill_group() {
-    kill -TERM -- "-$1" 2>/dev/null || kill -TERM "$1" 2>/dev/null || :
+    # This form is the one that dash, bash and busybox all understand.
+    kill -s TERM -- "-$1" 2>/dev/null || kill -s TERM "$1" 2>/dev/null || :
 }
 
 lib_exit() {
