@@ -35,6 +35,12 @@ struct ErdmaQp {
     uint32_t rq_cqn;
     uint32_t cookie;            /* ours: incarnation << 20 | QPN */
     bool is_kernel;             /* may use the local DMA key */
+    /*
+     * Who may ring: 0 the static doorbell space, else the extended doorbell
+     * context (extdb.h).  Doorbells from elsewhere are dropped before
+     * erdma_qp_db_sq() and erdma_qp_db_rq() are called.
+     */
+    uint32_t db_ctx;
     ErdmaQpState state;
     uint8_t last_error;         /* enum ERDMA_WC_*, for introspection */
     ErdmaXportConn *conn;       /* NULL: not connected */
@@ -110,6 +116,7 @@ typedef struct ErdmaCreateQp {
     uint64_t sq_dbrec;
     uint64_t rq_dbrec;
     bool is_kernel;             /* both page sizes say so */
+    uint32_t db_ctx;            /* as in ErdmaQp; checked already */
 } ErdmaCreateQp;
 
 typedef struct ErdmaModifyQp {
