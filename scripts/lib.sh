@@ -22,10 +22,12 @@
 #   cache_valid NAME         is the cache entry complete and unharmed?
 #   cache_make NAME LABEL CMD...  make the entry unless it is valid
 #   scratch_dir              set $scratch to a directory that dies with us
+#   take_lock FILE LABEL     hold FILE's lock until the end of the script, or
+#                            until release_lock; LABEL says what others wait for
 #   on_exit CMD              run CMD (a string) when the script ends
 #
 # A script that sources this file must not set its own EXIT, INT, TERM or HUP
-# trap (use on_exit), nor use file descriptor 9.
+# trap (use on_exit), nor use file descriptors 8 and 9.
 
 set -eu
 
@@ -141,6 +143,18 @@ scratch_dir() {
     on_exit "rm -rf -- '$scratch'"
 }
 
+take_lock() {
+    exec 8>"$1" || die_env "cannot write $1"
+    if ! flock -n 8; then
+        say "waiting for another run: $2"
+        flock 8
+    fi
+}
+
+release_lock() {
+    exec 8>&-
+}
+
 # ---- long steps ----------------------------------------------------------
 
 # run_logged LABEL LOG CMD...: run CMD with its output in LOG. Says LABEL at
@@ -154,7 +168,7 @@ run_logged() {
     mkdir -p -- "$(dirname -- "$lib_log")" ||
         die_env "cannot write to $(dirname -- "$lib_log")"
     say "$lib_label (log: $lib_log)"
-    setsid -- "$@" >"$lib_log" 2>&1 </dev/null 9>&- &
+    setsid -- "$@" >"$lib_log" 2>&1 </dev/null 8>&- 9>&- &
     lib_job=$!
     # No helper process for the signs of life: it could outlive us.
     lib_ticks=0
@@ -174,7 +188,10 @@ run_logged() {
     lib_status=0
     wait "$lib_job" || lib_status=$?
     lib_job=
-    if [ "$lib_status" -ne 0 ]; then
+    if [ "$lib_status" -eq 3 ] && grep -q '^erdma: ' "$lib_log"; then
+        # The machine lacks something, and the step has said what.
+        grep '^erdma: ' "$lib_log" | tail -n 1 >&2
+    elif [ "$lib_status" -ne 0 ]; then
         tail -n "${ERDMA_TAIL:-15}" "$lib_log" | sed 's/^/  | /' >&2
         warn "failed with status $lib_status: $lib_label" \
             "(whole log: $lib_log)"
@@ -244,7 +261,6 @@ cache_make() {
     lib_tmp=$lib_parent/.tmp.${lib_name##*/}
     mkdir -- "$lib_tmp"
     lib_status=0
-    # shellcheck disable=SC2016 # expanded by the inner shell
     run_logged "$lib_what" "$cache/logs/$(printf %s "$lib_name" | tr / _).log" \
         sh -c 'cd -- "$1" && shift && exec "$@"' make "$lib_tmp" "$@" ||
         lib_status=$?
