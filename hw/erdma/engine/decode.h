@@ -67,6 +67,10 @@ typedef struct ErdmaRqe {
 } ErdmaRqe;
 void erdma_decode_rqe(const uint8_t *raw, ErdmaRqe *rqe);
 
+/* The 8 bytes that an atomic works on, as they lie in guest memory */
+uint64_t erdma_decode_atomic(const uint8_t *raw);
+void erdma_encode_atomic(uint8_t *raw, uint64_t value);
+
 /* Builds the 32 bytes of a CQE, phase bit included. */
 void erdma_encode_cqe(uint8_t *raw, const ErdmaCqe *cqe, bool phase);
 void erdma_encode_ceqe(uint8_t *raw, uint32_t cqn, uint32_t pi, bool phase);

@@ -3,7 +3,7 @@
  * Queue pairs: state, and the requester's and responder's part of it.
  *
  * Only qp.c changes the state.  requester.c works the send queue, responder.c
- * what comes from the peer.
+ * what comes from the peer, qp-flush.c ends what a failed QP leaves behind.
  */
 
 #ifndef HW_ERDMA_QP_H
@@ -28,6 +28,15 @@ typedef enum ErdmaQpState {
     ERDMA_QP_FLUSHING,          /* every entry is flushed as it is posted */
 } ErdmaQpState;
 
+/* Why the requester does not fetch the next send WQE */
+typedef enum ErdmaSqWait {
+    ERDMA_SQ_WAIT_NONE,
+    ERDMA_SQ_WAIT_ORD,          /* too many reads and atomics unanswered */
+    ERDMA_SQ_WAIT_READS,        /* fence: until none is unanswered */
+    ERDMA_SQ_WAIT_ALL,          /* until every earlier WQE completed */
+    ERDMA_SQ_WAIT_ERROR,        /* for good: the last one fetched is bad */
+} ErdmaSqWait;
+
 struct ErdmaQp {
     uint32_t qpn;
     uint32_t pdn;
@@ -43,7 +52,12 @@ struct ErdmaQp {
     uint32_t db_ctx;
     ErdmaQpState state;
     uint8_t last_error;         /* enum ERDMA_WC_*, for introspection */
-    ErdmaXportConn *conn;       /* NULL: not connected */
+    /*
+     * NULL: not connected.  Kept while FLUSHING, until the QP is destroyed
+     * or connected again, so that the peer learns of the end reliably.
+     */
+    ErdmaXportConn *conn;
+    uint32_t rx_msn;            /* next message of the peer to consume */
 
     /*
      * Send queue, free-running 16-bit indices in WQEBBs.  [ci, next) was
@@ -59,17 +73,27 @@ struct ErdmaQp {
     uint16_t rq_ci;
     uint64_t sq_dbrec;
     uint64_t rq_dbrec;
+    bool has_bad_db;            /* a doorbell claimed more than the depth */
+
+    /* qp-flush.c: the WQE that gets this status instead of "flushed" */
+    bool has_failed_wqe;
+    uint16_t failed_index;
+    uint8_t failed_status;
 
     /* requester.c */
-    QTAILQ_HEAD(, ErdmaSendWqe) sends;  /* in posting order */
-    uint32_t n_sends;
-    uint32_t n_reads;           /* of them, reads and atomics unanswered */
-    bool is_fenced;             /* next WQE waits for n_reads == 0 */
+    QTAILQ_HEAD(, ErdmaSendWqe) sends;  /* uncompleted, in posting order */
+    QTAILQ_HEAD(, ErdmaSendWqe) reads;  /* of them, unanswered */
+    /* completed, but the transport has not returned the message yet */
+    QTAILQ_HEAD(, ErdmaSendWqe) orphans;
+    uint32_t n_sends;           /* all that exist: sends and orphans */
+    uint32_t n_reads;
+    ErdmaSqWait sq_wait;
 
     /* responder.c */
     QTAILQ_HEAD(, ErdmaResponse) responses;     /* queued or on the wire */
     uint32_t n_responses;
     bool is_rnr;                /* peer waits for a receive to be posted */
+    bool is_full;               /* peer waits for responses to be delivered */
     bool has_rqe;               /* a send is arriving into @rqe */
     struct {
         uint16_t index;         /* position */
@@ -148,18 +172,43 @@ uint8_t erdma_qp_reflush(struct ErdmaEngine *e, uint32_t qpn, uint16_t sq_pi,
 void erdma_qp_free_all(struct ErdmaEngine *e);
 
 /*
- * Own failure of the QP: stop, and flush.  If @wqe_status is not 0 and a
- * send WQE is outstanding, the oldest outstanding one (or the one that
- * @wqe names) completes with it first.
+ * The QP failed by itself: stop, tell the peer that the connection is over,
+ * and flush.  The WQE at @index, which was fetched and not completed, gets
+ * @status; those before it count as flushed.  May be called from inside a
+ * callback of the transport; afterwards no ErdmaSendWqe or ErdmaResponse of
+ * the QP exists any more.
  */
-void erdma_qp_fail(struct ErdmaEngine *e, ErdmaQp *qp, ErdmaSendWqe *wqe,
-                   uint8_t wqe_status);
+void erdma_qp_fail_wqe(struct ErdmaEngine *e, ErdmaQp *qp, uint16_t index,
+                       uint8_t status);
+/*
+ * The same for the oldest WQE outstanding.  Without one nothing can carry
+ * the reason, and an AEQE tells the guest that the QP is dead.
+ */
+void erdma_qp_fail(struct ErdmaEngine *e, ErdmaQp *qp, uint8_t status);
+/*
+ * The peer's message @msn is refused with @status: the peer is told as soon
+ * as the responses before it are delivered, then the QP is flushed.
+ */
+void erdma_qp_refuse(struct ErdmaEngine *e, ErdmaQp *qp, uint8_t status,
+                     uint32_t msn);
+/* The same, at once: nothing before it can be delivered any more. */
+void erdma_qp_refuse_now(struct ErdmaEngine *e, ErdmaQp *qp, uint8_t status,
+                         uint32_t msn);
+/* The peer ended the connection in order: flush, nobody is to blame. */
+void erdma_qp_peer_closed(struct ErdmaEngine *e, ErdmaQp *qp);
 
 /* What the engine plugs into its transport; owner is the ErdmaQp. */
 extern const ErdmaXportOps erdma_qp_xport_ops;
 
+/*
+ * qp-flush.c: flush a bounded number of entries of a QP that is FLUSHING.
+ * Returns true when some are left.
+ */
+bool erdma_qp_flush_run(struct ErdmaEngine *e, ErdmaQp *qp);
+
 /* requester.c */
 bool erdma_requester_run(struct ErdmaEngine *e, ErdmaQp *qp);
+/* The transport has forgotten the QP's messages. */
 void erdma_requester_free(ErdmaQp *qp);
 bool erdma_requester_pull(struct ErdmaEngine *e, ErdmaQp *qp,
                           ErdmaXportMsg *msg, uint32_t off, uint8_t *buf,
@@ -174,7 +223,8 @@ void erdma_requester_terminated(struct ErdmaEngine *e, ErdmaQp *qp,
                                 uint8_t status, uint32_t msn);
 
 /* responder.c */
-bool erdma_responder_run(struct ErdmaEngine *e, ErdmaQp *qp);
+void erdma_responder_run(ErdmaQp *qp);
+/* The transport has forgotten the QP's messages. */
 void erdma_responder_free(ErdmaQp *qp);
 bool erdma_responder_pull(struct ErdmaEngine *e, ErdmaQp *qp,
                           ErdmaXportMsg *msg, uint32_t off, uint8_t *buf,
