@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * QTest testcase for the eRDMA device: PCI identity, BAR 0 registers, and
+ * the reset and init handshake.
+ */
+
+#include "qemu/osdep.h"
+#include "libqtest.h"
+#include "hw/pci/pci_regs.h"
+#include "hw/pci/pci_ids.h"
+#include "libqos/erdma.h"
+
+static bool is_ready(QErdma *d)
+{
+    return qerdma_read32(d, A_ERDMA_DEV_STATUS) &
+        R_ERDMA_DEV_STATUS_INIT_DONE_MASK;
+}
+
+/* The driver wants memory BARs 0 and 2 and nothing else. */
+static void test_identity(void)
+{
+    QErdma *d = qerdma_boot_one(NULL);
+    unsigned off;
+
+    g_assert_cmphex(qpci_config_readw(d->pci, PCI_VENDOR_ID), ==, 0x1ded);
+    g_assert_cmphex(qpci_config_readw(d->pci, PCI_DEVICE_ID), ==, 0x107f);
+    g_assert_cmphex(qpci_config_readw(d->pci, PCI_CLASS_DEVICE), ==,
+                    PCI_CLASS_NETWORK_ETHERNET);
+    for (off = PCI_BASE_ADDRESS_0; off <= PCI_BASE_ADDRESS_5; off += 4) {
+        qpci_config_writel(d->pci, off, UINT32_MAX);
+    }
+    g_assert_cmphex(qpci_config_readl(d->pci, PCI_BASE_ADDRESS_0), !=, 0);
+    g_assert_cmphex(qpci_config_readl(d->pci, PCI_BASE_ADDRESS_2), !=, 0);
+    g_assert_cmphex(qpci_config_readl(d->pci, PCI_BASE_ADDRESS_4), ==, 0);
+    g_assert_cmphex(qpci_config_readl(d->pci, PCI_BASE_ADDRESS_5), ==, 0);
+    qpci_config_writel(d->pci, PCI_ROM_ADDRESS, UINT32_MAX);
+    g_assert_cmphex(qpci_config_readl(d->pci, PCI_ROM_ADDRESS), ==, 0);
+    g_assert_cmphex(qpci_config_readb(d->pci, PCI_INTERRUPT_PIN), ==, 0);
+    g_assert_cmpuint(d->n_vectors, ==, ERDMA_MAX_VECTORS);
+    /* room for the static doorbells */
+    g_assert_cmphex(d->bar_size, >=, 512 * 1024);
+    qerdma_quit(d, NULL);
+}
+
+static void test_reset_values(void)
+{
+    QErdma *d = qerdma_boot_one(NULL);
+    uint32_t reg;
+
+    g_assert_cmphex(qerdma_read32(d, A_ERDMA_VERSION), !=, 0);
+    g_assert_cmphex(qerdma_read32(d, A_ERDMA_DEV_PROTO), ==,
+                    ERDMA_PROTO_IWARP);
+    g_assert_cmphex(qerdma_read32(d, A_ERDMA_DEV_STATUS), ==, 0);
+    g_assert_cmphex(qerdma_read32(d, A_ERDMA_GRP_NUM), ==, 0);
+    for (reg = A_ERDMA_TSO_IN_PKTS; reg <= A_ERDMA_RX_PPS_DROP; reg += 8) {
+        g_assert_cmphex(qtest_readq(d->qts, d->bar.addr + reg), ==, 0);
+    }
+    qerdma_quit(d, NULL);
+}
+
+/* The last byte of the address is the lowest of the first word. */
+static void test_mac(void)
+{
+    QErdma *d = qerdma_boot_one(NULL);
+
+    g_assert_cmphex(qerdma_read32(d, A_ERDMA_NETDEV_MAC_L), ==, 0x00123456);
+    g_assert_cmphex(qerdma_read32(d, A_ERDMA_NETDEV_MAC_H) & 0xffff, ==,
+                    0x5254);
+    qerdma_quit(d, NULL);
+}
+
+static void test_read_only(void)
+{
+    static const uint32_t regs[] = {
+        A_ERDMA_VERSION, A_ERDMA_DEV_PROTO, A_ERDMA_DEV_STATUS,
+        A_ERDMA_NETDEV_MAC_L, A_ERDMA_NETDEV_MAC_H, A_ERDMA_GRP_NUM,
+    };
+    QErdma *d = qerdma_boot_one(NULL);
+    unsigned i;
+
+    for (i = 0; i < ARRAY_SIZE(regs); i++) {
+        uint32_t val = qerdma_read32(d, regs[i]);
+
+        qerdma_write32(d, regs[i], ~val);
+        g_assert_cmphex(qerdma_read32(d, regs[i]), ==, val);
+    }
+    qerdma_quit(d, NULL);
+}
+
+static void test_reserved(void)
+{
+    static const uint32_t regs[] = {
+        0x004, 0x008, 0x054, 0x058, 0x05c, 0x0b0, 0x0b8, 0x0e8, 0x0f8,
+        0x208, 0x2f8, 0x308, 0x400, 0x800, 0xffc,
+    };
+    QErdma *d = qerdma_boot_one(NULL);
+    unsigned i;
+
+    for (i = 0; i < ARRAY_SIZE(regs); i++) {
+        qerdma_write32(d, regs[i], UINT32_MAX);
+        g_assert_cmphex(qerdma_read32(d, regs[i]), ==, 0);
+    }
+    /* the doorbell space, and the end of the BAR */
+    for (i = ERDMA_SQ_DB_SPACE; i < d->bar_size; i += 0x1ffc) {
+        qerdma_write32(d, i & ~3u, UINT32_MAX);
+        g_assert_cmphex(qerdma_read32(d, i & ~3u), ==, 0);
+    }
+    qerdma_write64(d, d->bar_size - 8, UINT64_MAX);
+    g_assert_cmphex(qerdma_read32(d, d->bar_size - 4), ==, 0);
+    g_assert_cmphex(qerdma_read32(d, A_ERDMA_DEV_STATUS), ==, 0);
+    qerdma_start(d, NULL);
+    qerdma_quit(d, NULL);
+}
+
+/* Accesses of another width read 0 and do nothing. */
+static void test_wrong_width(void)
+{
+    QErdma *d = qerdma_boot_one(NULL);
+    uint64_t bar = d->bar.addr;
+
+    g_assert_cmphex(qtest_readb(d->qts, bar + A_ERDMA_VERSION), ==, 0);
+    g_assert_cmphex(qtest_readw(d->qts, bar + A_ERDMA_VERSION), ==, 0);
+    g_assert_cmphex(qtest_readb(d->qts, bar + A_ERDMA_NETDEV_MAC_L), ==, 0);
+    g_assert_cmphex(qtest_readw(d->qts, bar + A_ERDMA_NETDEV_MAC_L + 2), ==,
+                    0);
+
+    qerdma_setup_queues(d, NULL);
+    qtest_writeb(d->qts, bar + A_ERDMA_DEV_CTRL, 2);
+    qtest_writew(d->qts, bar + A_ERDMA_DEV_CTRL, 2);
+    qtest_writeq(d->qts, bar + A_ERDMA_DEV_CTRL, 2);
+    g_assert_false(is_ready(d));
+    g_assert_true(qerdma_init(d));
+    qtest_writeb(d->qts, bar + A_ERDMA_DEV_CTRL, 1);
+    qtest_writew(d->qts, bar + A_ERDMA_DEV_CTRL, 1);
+    qtest_writeq(d->qts, bar + A_ERDMA_DEV_CTRL, 1);
+    g_assert_true(is_ready(d));
+    qerdma_quit(d, NULL);
+}
+
+/* A doorbell is one 64-bit write; halves of it are nothing. */
+static void test_half_doorbell(void)
+{
+    QErdma *d = qerdma_boot_one(NULL);
+    QErdmaCmd cmd;
+    QErdmaDone done;
+
+    qerdma_start(d, &(QErdmaOptions) { .is_polled = true });
+    qerdma_cmd_init(&cmd, ERDMA_SUBMOD_RDMA, ERDMA_CMD_QUERY_DEVICE);
+    qerdma_cmd_queue(d, &cmd);
+    qerdma_write32(d, A_ERDMA_CMDQ_SQ_DB, d->cmd_pi);
+    qtest_writew(d->qts, d->bar.addr + A_ERDMA_CMDQ_SQ_DB, d->cmd_pi);
+    qerdma_settle(d);
+    g_assert_false(qerdma_cmd_poll(d, &done));
+    qerdma_cmd_ring_db(d);
+    qerdma_cmd_wait(d, &done);
+    g_assert_cmpint(done.status, ==, 0);
+    qerdma_quit(d, NULL);
+}
+
+/* Registers are what they are only once init latched them. */
+static void test_init(void)
+{
+    QErdma *d = qerdma_boot_one(NULL);
+
+    qerdma_setup_queues(d, NULL);
+    g_assert_false(is_ready(d));
+    g_assert_true(qerdma_init(d));
+    qerdma_settle(d);
+    /* the handler of vector 0 is not safe to call before that */
+    g_assert_false(qerdma_irq(d, 0));
+
+    qerdma_write32(d, A_ERDMA_CMDQ_SQ_ADDR_L, 0);
+    qerdma_write32(d, A_ERDMA_CMDQ_CQ_ADDR_L, 0);
+    qerdma_write32(d, A_ERDMA_CMDQ_DEPTH, 1);
+    g_assert_cmpint(qerdma_query_device(d), ==, 0);
+    qerdma_quit(d, NULL);
+}
+
+static void test_init_refused(void)
+{
+    static const struct {
+        uint32_t reg;
+        uint32_t val;
+    } bad[] = {
+        { A_ERDMA_CMDQ_DEPTH, 0 },
+        { A_ERDMA_CMDQ_DEPTH, 500 },
+        { A_ERDMA_CMDQ_DEPTH, 0x80000000 },
+        { A_ERDMA_CMDQ_DEPTH, UINT32_MAX },
+        { A_ERDMA_CMDQ_EQ_DEPTH, 0 },
+        { A_ERDMA_CMDQ_EQ_DEPTH, 127 },
+        { A_ERDMA_CMDQ_EQ_DEPTH, 0x80000000 },
+        { A_ERDMA_AEQ_DEPTH, 0 },
+        { A_ERDMA_AEQ_DEPTH, 4095 },
+        { A_ERDMA_AEQ_DEPTH, UINT32_MAX },
+    };
+    QErdma *d = qerdma_boot_one(NULL);
+    unsigned i;
+
+    for (i = 0; i < ARRAY_SIZE(bad); i++) {
+        qerdma_setup_queues(d, NULL);
+        qerdma_write32(d, bad[i].reg, bad[i].val);
+        if (qerdma_init(d)) {
+            g_test_message("register 0x%x, value 0x%x", bad[i].reg,
+                           bad[i].val);
+            g_test_fail();
+        }
+    }
+    /* and it recovers */
+    qerdma_start(d, NULL);
+    qerdma_quit(d, NULL);
+}
+
+static void expect_deaf(QErdma *d)
+{
+    QErdmaCmd cmd;
+    QErdmaDone done;
+
+    g_assert_false(is_ready(d));
+    qerdma_cmd_init(&cmd, ERDMA_SUBMOD_RDMA, ERDMA_CMD_QUERY_DEVICE);
+    qerdma_cmd_queue(d, &cmd);
+    qerdma_cmd_ring_db(d);
+    qerdma_cmd_arm(d);
+    qerdma_eq_db(d, &d->cmd_eq);
+    qerdma_eq_db(d, &d->aeq);
+    qerdma_write64(d, A_ERDMA_CEQ_DB + 8, UINT64_MAX);
+    qerdma_write64(d, ERDMA_SQ_DB_SPACE, UINT64_MAX);
+    qerdma_write64(d, ERDMA_RQ_DB_SPACE, 0x100000001ull);
+    qerdma_write64(d, ERDMA_CQ_DB_SPACE, 0x180000000ull);
+    qerdma_settle(d);
+    g_assert_false(qerdma_cmd_poll(d, &done));
+    g_assert_false(qerdma_irq(d, 0));
+    g_assert_false(qerdma_irq(d, 1));
+}
+
+/* Doorbells of a device that was not initialised go nowhere. */
+static void test_before_init(void)
+{
+    QErdma *d = qerdma_boot_one(NULL);
+
+    qerdma_setup_queues(d, NULL);
+    expect_deaf(d);
+    qerdma_start(d, NULL);
+    qerdma_quit(d, NULL);
+}
+
+static void test_reset(void)
+{
+    QErdma *d = qerdma_boot_one(NULL);
+
+    qerdma_start(d, NULL);
+    qerdma_reset(d);
+    g_assert_cmphex(qerdma_read32(d, A_ERDMA_DEV_STATUS), ==,
+                    R_ERDMA_DEV_STATUS_RESET_DONE_MASK);
+    expect_deaf(d);
+    /* a driver that comes back, with other memory; more than once */
+    qerdma_start(d, NULL);
+    qerdma_reset(d);
+    qerdma_start(d, &(QErdmaOptions) { .flavor = QERDMA_LINUX_6_1 });
+    qerdma_quit(d, NULL);
+}
+
+/* Work that was latched before the reset write must not happen after it. */
+static void test_reset_races(void)
+{
+    QErdma *d = qerdma_boot_one(NULL);
+    QErdmaCmd cmd;
+    QErdmaDone done;
+    int i;
+
+    qerdma_start(d, NULL);
+    qerdma_cmd_init(&cmd, ERDMA_SUBMOD_RDMA, ERDMA_CMD_QUERY_DEVICE);
+    for (i = 0; i < 100; i++) {
+        qerdma_cmd_queue(d, &cmd);
+    }
+    qerdma_cmd_ring_db(d);
+    qerdma_reset(d);
+    while (qerdma_cmd_poll(d, &done)) {
+        /* what came before the reset is fine */
+    }
+    qerdma_irq(d, 0);
+    qerdma_settle(d);
+    g_assert_false(qerdma_cmd_poll(d, &done));
+    g_assert_false(qerdma_irq(d, 0));
+    qerdma_quit(d, NULL);
+}
+
+/* A rebooted guest writes init without a reset. */
+static void test_reinit(void)
+{
+    QErdma *d = qerdma_boot_one(NULL);
+    QErdmaCq cq = { .cqn = 7 };
+    QErdmaCq again = { .cqn = 7 };
+    uint64_t old_cq;
+    uint8_t before[ERDMA_CQE_SIZE * 8];
+    uint8_t after[ERDMA_CQE_SIZE * 8];
+
+    qerdma_start(d, NULL);
+    g_assert_cmpint(qerdma_create_cq(d, &cq), ==, 0);
+    g_assert_cmpint(qerdma_create_cq(d, &again), !=, 0);
+    old_cq = d->cmd_cq;
+    qtest_memread(d->qts, old_cq, before, sizeof(before));
+
+    qerdma_start(d, NULL);
+    again = (QErdmaCq) { .cqn = 7 };
+    g_assert_cmpint(qerdma_create_cq(d, &again), ==, 0);
+    qtest_memread(d->qts, old_cq, after, sizeof(after));
+    g_assert_cmpmem(before, sizeof(before), after, sizeof(after));
+    qerdma_quit(d, NULL);
+}
+
+static void test_system_reset(void)
+{
+    QErdma *d = qerdma_boot_one(NULL);
+
+    qerdma_start(d, NULL);
+    qtest_system_reset(d->qts);
+    qpci_device_enable(d->pci);
+    qpci_config_writel(d->pci, PCI_BASE_ADDRESS_0, d->bar.addr);
+    qpci_config_writel(d->pci, PCI_BASE_ADDRESS_0 + 4, 0);
+    g_assert_cmphex(qerdma_read32(d, A_ERDMA_VERSION), !=, 0);
+    g_assert_cmphex(qerdma_read32(d, A_ERDMA_DEV_STATUS), ==, 0);
+    g_assert_cmphex(qerdma_read32(d, A_ERDMA_NETDEV_MAC_L), ==, 0x00123456);
+    qerdma_quit(d, NULL);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    qtest_add_func("/erdma/regs/identity", test_identity);
+    qtest_add_func("/erdma/regs/reset-values", test_reset_values);
+    qtest_add_func("/erdma/regs/mac", test_mac);
+    qtest_add_func("/erdma/regs/read-only", test_read_only);
+    qtest_add_func("/erdma/regs/reserved", test_reserved);
+    qtest_add_func("/erdma/regs/wrong-width", test_wrong_width);
+    qtest_add_func("/erdma/regs/half-doorbell", test_half_doorbell);
+    qtest_add_func("/erdma/regs/init", test_init);
+    qtest_add_func("/erdma/regs/init-refused", test_init_refused);
+    qtest_add_func("/erdma/regs/before-init", test_before_init);
+    qtest_add_func("/erdma/regs/reset", test_reset);
+    qtest_add_func("/erdma/regs/reset-races", test_reset_races);
+    qtest_add_func("/erdma/regs/reinit", test_reinit);
+    qtest_add_func("/erdma/regs/system-reset", test_system_reset);
+    return g_test_run();
+}
