@@ -9,8 +9,10 @@
 #ifndef HW_ERDMA_TABLE_H
 #define HW_ERDMA_TABLE_H
 
+typedef struct ErdmaTableLeaf ErdmaTableLeaf;
+
 typedef struct ErdmaTable {
-    void ***dirs;
+    ErdmaTableLeaf **leaves;
     uint32_t capacity;
     uint32_t count;
 } ErdmaTable;
@@ -24,7 +26,10 @@ void *erdma_table_get(const ErdmaTable *t, uint32_t index);
 bool erdma_table_insert(ErdmaTable *t, uint32_t index, void *obj);
 /* Returns the object that was there, or NULL. */
 void *erdma_table_remove(ErdmaTable *t, uint32_t index);
-/* The first object at or after *@index, which is set to its slot */
+/*
+ * The first object at or after *@index, which is set to its slot; NULL when
+ * there is none.  Removing the returned object is fine during a walk.
+ */
 void *erdma_table_next(const ErdmaTable *t, uint32_t *index);
 
 #endif /* HW_ERDMA_TABLE_H */
