@@ -32,6 +32,7 @@
 #define ERDMA_MR_INDEX_BITS             20
 #define ERDMA_MAX_QUEUE_LOG2            15      /* SQ in WQEBBs, RQ in RQEs */
 #define ERDMA_MAX_CQ_LOG2               20
+#define ERDMA_MAX_EQ_LOG2               15      /* CI is 16 bits */
 #define ERDMA_MAX_SEND_SGE              6
 #define ERDMA_MAX_RECV_SGE              1
 #define ERDMA_MAX_INLINE                96

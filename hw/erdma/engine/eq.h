@@ -7,7 +7,7 @@
 #ifndef HW_ERDMA_EQ_H
 #define HW_ERDMA_EQ_H
 
-#include "engine/ring.h"
+#include "engine/cq.h"
 
 struct ErdmaEngine;
 
@@ -19,23 +19,36 @@ typedef struct ErdmaEq {
     uint32_t pi;                /* free-running, ours */
     uint16_t ci;                /* the 16 bits that the driver reports */
     uint64_t dbrec;
-    /* CQNs whose event found the queue full, in order */
-    GQueue held;
+    /*
+     * CQs whose event found the queue full, in order.  A CQ is in here at
+     * most once, however often it fires: one event is enough for a consumer
+     * to come and look.
+     */
+    QTAILQ_HEAD(, ErdmaCq) held;
     /* latched doorbell, applied by erdma_eq_run() */
     bool has_db;
     uint64_t db;
 } ErdmaEq;
 
+/* EQN of the AEQ in ErdmaEngine.eq_work and in traces; not of the guest's */
+#define ERDMA_EQN_CMDQ          0
+#define ERDMA_EQN_AEQ           ERDMA_MAX_VECTORS
+
+/* NULL unless @eqn is a live CEQ, ERDMA_EQN_CMDQ or ERDMA_EQN_AEQ */
+ErdmaEq *erdma_eq_get(struct ErdmaEngine *e, unsigned eqn);
+/* @depth_log2 is at most ERDMA_MAX_EQ_LOG2 */
 void erdma_eq_create(struct ErdmaEngine *e, ErdmaEq *eq, uint64_t addr,
                      uint32_t depth_log2, uint8_t vector, uint64_t dbrec);
+/* No entry is written and no interrupt raised after the return. */
 void erdma_eq_destroy(ErdmaEq *eq);
-/* CQ @cqn, at producer index @pi, has something to say. */
-void erdma_eq_post_ceqe(struct ErdmaEngine *e, ErdmaEq *eq, uint32_t cqn,
-                        uint32_t pi);
+/* @cq, of this @eq, has something to say. */
+void erdma_eq_post_ceqe(struct ErdmaEngine *e, ErdmaEq *eq, ErdmaCq *cq);
 /* @type is enum ERDMA_AE_TYPE_*, @id a QPN or CQN */
 void erdma_aeq_post(struct ErdmaEngine *e, uint8_t type, uint32_t id);
-/* Forget events held back for @cqn, which is being destroyed. */
-void erdma_eq_forget_cq(ErdmaEq *eq, uint32_t cqn);
+/* Forget the event held back for @cq, which is being destroyed. */
+void erdma_eq_forget_cq(struct ErdmaEngine *e, ErdmaCq *cq);
+/* Latch a doorbell of EQ @eqn. */
+void erdma_eq_db(struct ErdmaEngine *e, unsigned eqn, uint64_t payload);
 /* Apply the latched doorbell. */
 void erdma_eq_run(struct ErdmaEngine *e, ErdmaEq *eq);
 

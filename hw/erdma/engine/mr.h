@@ -16,7 +16,7 @@ struct ErdmaEngine;
 
 typedef struct ErdmaMr {
     uint32_t index;
-    uint8_t key;
+    uint8_t key;                /* low byte of the key */
     uint8_t type;               /* enum ERDMA_MR_TYPE_* */
     uint8_t access;             /* ERDMA_MR_ACC_* */
     bool is_valid;              /* usable now */
@@ -28,11 +28,15 @@ typedef struct ErdmaMr {
     uint8_t table_shift;        /* page size of tables of level 2 and 3 */
     uint64_t n_pages;           /* entries in use */
     uint64_t max_pages;         /* FRMR: entries of REG_MR's table */
-    uint64_t pages[ERDMA_MR_INLINE_PAGES];  /* or pages[0] = the table */
-    bool is_inline;             /* FRMR: pages came with the WQE */
+    bool is_inline;             /* pages[] holds them, no table */
+    uint64_t pages[ERDMA_MR_INLINE_PAGES];
+    uint64_t table;             /* of level 1..3: the top one */
     /* last table entry looked up; UINT64_MAX: none */
     uint64_t cached_page;
     uint64_t cached_addr;
+    /* last table of the lowest level, by page number / its entries; same */
+    uint64_t cached_leaf;
+    uint64_t cached_leaf_addr;
 } ErdmaMr;
 
 typedef enum ErdmaMrStatus {
@@ -60,6 +64,34 @@ ErdmaMrStatus erdma_mr_read(struct ErdmaEngine *e, const ErdmaMrUse *use,
                             uint64_t addr, void *buf, uint32_t len);
 ErdmaMrStatus erdma_mr_write(struct ErdmaEngine *e, const ErdmaMrUse *use,
                              uint64_t addr, const void *buf, uint32_t len);
+
+/*
+ * REG_MR, decoded but not validated.  @n_pages and @len are put together
+ * from their parts; @is_len_cut says that only 32 bits of @len are known.
+ */
+typedef struct ErdmaRegMr {
+    uint32_t index;
+    uint8_t key;
+    uint8_t version;
+    bool is_valid;
+    uint8_t access;
+    uint8_t type;
+    uint32_t pdn;
+    uint64_t start;
+    uint64_t len;
+    bool is_len_cut;
+    uint64_t n_pages;
+    uint8_t level;
+    uint8_t table_shift;
+    uint8_t page_shift;
+    uint64_t pages[ERDMA_MR_INLINE_PAGES];  /* or pages[0] = the table */
+} ErdmaRegMr;
+
+/* 0 or ERDMA_CMD_ERR_* of cmdq.h */
+uint8_t erdma_mr_create(struct ErdmaEngine *e, const ErdmaRegMr *reg);
+/* Nothing is read or written through the region after the return. */
+uint8_t erdma_mr_destroy(struct ErdmaEngine *e, uint32_t index);
+void erdma_mr_free_all(struct ErdmaEngine *e);
 
 /* The parts of a register-MR WQE that concern the region */
 typedef struct ErdmaMrFastReg {

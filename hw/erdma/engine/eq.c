@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Event queues and interrupts.
+ *
+ * A queue is armed when it is created and by each doorbell that finds nothing
+ * unconsumed; it is disarmed by the interrupt.  So every entry is followed by
+ * an interrupt or by a doorbell that sees it, and an idle guest gets none.
+ *
+ * Reference: docs/specs/erdma.rst, "Event queues"
+ */
+
+#include "qemu/osdep.h"
+#include "engine/decode.h"
+#include "engine/eq.h"
+#include "engine/state.h"
+
+/*
+ * An AEQE tells of one failed object, of which the guest can make new ones
+ * for ever without looking: this many wait for room, later ones are lost.
+ */
+#define AEQ_MAX_HELD    4096
+
+typedef struct ErdmaHeldAeqe {
+    uint8_t type;
+    uint32_t id;
+} ErdmaHeldAeqe;
+
+static unsigned eq_number(const ErdmaEngine *e, const ErdmaEq *eq)
+{
+    if (eq == &e->aeq) {
+        return ERDMA_EQN_AEQ;
+    }
+    return eq == &e->cmdq_eq ? ERDMA_EQN_CMDQ : eq - e->ceqs;
+}
+
+ErdmaEq *erdma_eq_get(ErdmaEngine *e, unsigned eqn)
+{
+    ErdmaEq *eq;
+
+    if (eqn == ERDMA_EQN_AEQ) {
+        eq = &e->aeq;
+    } else if (eqn == ERDMA_EQN_CMDQ) {
+        eq = &e->cmdq_eq;
+    } else if (eqn < ERDMA_MAX_VECTORS) {
+        eq = &e->ceqs[eqn];
+    } else {
+        return NULL;
+    }
+    return eq->is_live ? eq : NULL;
+}
+
+void erdma_eq_create(ErdmaEngine *e, ErdmaEq *eq, uint64_t addr,
+                     uint32_t depth_log2, uint8_t vector, uint64_t dbrec)
+{
+    assert(!eq->is_live && depth_log2 <= ERDMA_MAX_EQ_LOG2 &&
+           vector < e->cfg.n_vectors);
+    memset(eq, 0, sizeof(*eq));
+    erdma_ring_init_flat(&eq->ring, addr, depth_log2, ERDMA_EQE_SHIFT);
+    eq->vector = vector;
+    eq->dbrec = dbrec;
+    QTAILQ_INIT(&eq->held);
+    /* The first doorbell comes from inside the first interrupt. */
+    eq->is_armed = true;
+    eq->is_live = true;
+}
+
+void erdma_eq_destroy(ErdmaEq *eq)
+{
+    ErdmaCq *cq;
+
+    if (!eq->is_live) {
+        return;
+    }
+    while ((cq = QTAILQ_FIRST(&eq->held))) {
+        QTAILQ_REMOVE(&eq->held, cq, held);
+        cq->is_held = false;
+    }
+    eq->is_live = false;
+    eq->is_armed = false;
+    eq->has_db = false;
+}
+
+static uint16_t eq_unconsumed(const ErdmaEq *eq)
+{
+    return eq->pi - eq->ci;
+}
+
+static bool eq_is_full(const ErdmaEq *eq)
+{
+    return eq_unconsumed(eq) >= erdma_ring_depth(&eq->ring);
+}
+
+static void eq_notify(ErdmaEngine *e, ErdmaEq *eq)
+{
+    eq->is_armed = false;
+    erdma_trace(e, ERDMA_EV_EQ_NOTIFY, eq_number(e, eq), eq->vector, 0);
+    e->is_outside = true;
+    e->port->notify(e->opaque, eq->vector);
+    e->is_outside = false;
+}
+
+/*
+ * A queue that cannot be written loses the entry: there is nobody left to
+ * complain to.  Its index stays, for the consumer would stop at the hole.
+ */
+static void eq_write(ErdmaEngine *e, ErdmaEq *eq, const uint8_t *raw,
+                     size_t len, size_t phase_len)
+{
+    if (!erdma_ring_write(e, &eq->ring, eq->pi, raw, len, phase_len)) {
+        e->port->guest_error(e->opaque, "EQ %u: memory is not writable",
+                             eq_number(e, eq));
+        return;
+    }
+    eq->pi++;
+    if (eq->is_armed) {
+        eq_notify(e, eq);
+    }
+}
+
+static void eq_write_ceqe(ErdmaEngine *e, ErdmaEq *eq, const ErdmaCq *cq)
+{
+    uint8_t raw[ERDMA_EQE_SIZE];
+
+    erdma_encode_ceqe(raw, cq->cqn, cq->pi,
+                      erdma_ring_phase(&eq->ring, eq->pi));
+    e->stats.ceqes++;
+    erdma_trace(e, ERDMA_EV_EQ_POST, eq_number(e, eq), eq->pi, cq->cqn);
+    /* The second half of the entry is not used. */
+    eq_write(e, eq, raw, sizeof(uint64_t), sizeof(uint64_t));
+}
+
+void erdma_eq_post_ceqe(ErdmaEngine *e, ErdmaEq *eq, ErdmaCq *cq)
+{
+    if (!eq->is_live || cq->is_held) {
+        return;
+    }
+    /* Nobody overtakes an event that waits. */
+    if (eq_is_full(eq) || !QTAILQ_EMPTY(&eq->held)) {
+        cq->is_held = true;
+        QTAILQ_INSERT_TAIL(&eq->held, cq, held);
+        return;
+    }
+    eq_write_ceqe(e, eq, cq);
+}
+
+void erdma_eq_forget_cq(ErdmaEngine *e, ErdmaCq *cq)
+{
+    if (cq->is_held) {
+        QTAILQ_REMOVE(&erdma_eq_get(e, cq->eqn)->held, cq, held);
+        cq->is_held = false;
+    }
+}
+
+static void aeq_write(ErdmaEngine *e, uint8_t type, uint32_t id)
+{
+    ErdmaEq *eq = &e->aeq;
+    uint8_t raw[ERDMA_EQE_SIZE];
+
+    erdma_encode_aeqe(raw, type, id, erdma_ring_phase(&eq->ring, eq->pi));
+    e->stats.aeqes++;
+    erdma_trace(e, ERDMA_EV_AEQE, id, type, 0);
+    eq_write(e, eq, raw, sizeof(raw), sizeof(uint64_t));
+}
+
+void erdma_aeq_post(ErdmaEngine *e, uint8_t type, uint32_t id)
+{
+    ErdmaHeldAeqe *h;
+
+    if (!e->aeq.is_live) {
+        return;
+    }
+    if (!eq_is_full(&e->aeq) && g_queue_is_empty(&e->aeq_held)) {
+        aeq_write(e, type, id);
+        return;
+    }
+    if (e->aeq_held.length >= AEQ_MAX_HELD) {
+        e->port->guest_error(e->opaque, "AEQ: full, an event is lost");
+        return;
+    }
+    h = g_new(ErdmaHeldAeqe, 1);
+    h->type = type;
+    h->id = id;
+    g_queue_push_tail(&e->aeq_held, h);
+}
+
+void erdma_eq_db(ErdmaEngine *e, unsigned eqn, uint64_t payload)
+{
+    ErdmaEq *eq = erdma_eq_get(e, eqn);
+
+    if (!eq) {
+        e->stats.db_ignored++;
+        return;
+    }
+    /* The newest consumer index counts; an arm request is not lost. */
+    if (eq->has_db) {
+        payload |= eq->db & R_ERDMA_DB_EQ_ARM_MASK;
+    }
+    eq->db = payload;
+    eq->has_db = true;
+    e->eq_work |= (uint64_t)1 << eqn;
+    erdma_engine_kick(e);
+}
+
+static void eq_release_held(ErdmaEngine *e, ErdmaEq *eq)
+{
+    if (eq == &e->aeq) {
+        while (!eq_is_full(eq) && !g_queue_is_empty(&e->aeq_held)) {
+            g_autofree ErdmaHeldAeqe *h = g_queue_pop_head(&e->aeq_held);
+
+            aeq_write(e, h->type, h->id);
+        }
+        return;
+    }
+    while (!eq_is_full(eq) && !QTAILQ_EMPTY(&eq->held)) {
+        ErdmaCq *cq = QTAILQ_FIRST(&eq->held);
+
+        QTAILQ_REMOVE(&eq->held, cq, held);
+        cq->is_held = false;
+        eq_write_ceqe(e, eq, cq);
+    }
+}
+
+void erdma_eq_run(ErdmaEngine *e, ErdmaEq *eq)
+{
+    uint16_t ci = FIELD_EX64(eq->db, ERDMA_DB_EQ, CI);
+
+    if (!eq->is_live || !eq->has_db) {
+        return;
+    }
+    eq->has_db = false;
+    if ((uint16_t)(eq->pi - ci) > eq_unconsumed(eq)) {
+        e->port->guest_error(e->opaque, "EQ %u: doorbell index %u is not "
+                             "between %u and %u", eq_number(e, eq), ci,
+                             eq->ci, eq->pi & UINT16_MAX);
+        return;
+    }
+    eq->ci = ci;
+    eq_release_held(e, eq);
+    if (!(eq->db & R_ERDMA_DB_EQ_ARM_MASK)) {
+        return;
+    }
+    /*
+     * Handlers stop after 16 entries and take the doorbell for a promise to
+     * be called again; but vector 0's rings two queues whatever it found, so
+     * an empty one must not answer.
+     */
+    if (eq_unconsumed(eq)) {
+        eq_notify(e, eq);
+    } else {
+        eq->is_armed = true;
+    }
+}
