@@ -32,6 +32,9 @@ typedef struct ErdmaCmdq {
     ErdmaCq cq;                 /* its own arm doorbell; EQ 0 */
 } ErdmaCmdq;
 
+/* Depths are log2; the addresses were checked. */
+void erdma_cmdq_init(struct ErdmaEngine *e, uint64_t sq_addr,
+                     uint64_t cq_addr, uint32_t depth_log2);
 void erdma_cmdq_db_sq(struct ErdmaEngine *e, uint64_t payload);
 void erdma_cmdq_db_cq(struct ErdmaEngine *e, uint64_t payload);
 /* A bounded number of commands; true when more are waiting */
