@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
 # The devices of our QEMU. Everything else is off: fewer devices, a smaller
 # program, a shorter build. A new symbol here rebuilds all of QEMU and makes
 # ccache worthless (config-devices.h is included everywhere): settle it early.
@@ -9,6 +11,7 @@ CONFIG_Q35=y
 # where a PCI Express device goes, with hot-plug; an IOMMU in front of it
 CONFIG_PCIE_PORT=y
 CONFIG_PCIE_PCI_BRIDGE=y
+CONFIG_PCI_BRIDGE=y
 CONFIG_VTD=y
 
 # the device

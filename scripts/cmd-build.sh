@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 # summary: build QEMU with the erdma device
-#: usage: ./erdma build [--sanitize] [--qtests] [--quiet] [--path]
+#: usage: ./erdma build [--sanitize] [--qtests] [--tree] [--quiet] [--path]
 #:
 #: Fetches QEMU 10.0 from Debian (once, into the cache), lays this repository
 #: over a copy of it and builds qemu-system-x86_64 and qemu-img in build/.
@@ -12,6 +12,7 @@
 #:   --sanitize   with ASan and UBSan, in a build directory of its own (twice
 #:                the time)
 #:   --qtests     build the device's qtests too
+#:   --tree       stop when the source tree is ready
 #:   --quiet      no message when everything is up to date
 #:   --path       print the QEMU program's path and do nothing
 #:
@@ -22,6 +23,7 @@
 
 sanitize=
 qtests=
+tree_only=
 quiet=
 path_only=
 for arg; do
@@ -29,6 +31,7 @@ for arg; do
     -h | --help) show_help ;;
     --sanitize) sanitize=1 ;;
     --qtests) qtests=1 ;;
+    --tree) tree_only=1 ;;
     --quiet) quiet=1 ;;
     --path) path_only=1 ;;
     *) die_usage "build: unknown option '$arg' (see ./erdma build -h)" ;;
@@ -92,10 +95,18 @@ copy_tree() {
     mv -- "$qemu_tree.new" "$qemu_tree"
 }
 
+# Edits that an older overlay made are not taken back: another overlay means a
+# fresh copy.
+tree_stamp() {
+    printf '%s %s\n' "$origin" "$(cat "$root"/overlay/* | sha256sum)"
+}
+
+tree_is_current() {
+    [ "$(cat -- "$qemu_tree/.erdma-origin" 2>/dev/null)" = "$(tree_stamp)" ]
+}
+
 lay_tree() {
-    # Edits that an older overlay made are not taken back: start afresh.
-    want="$origin $(cat "$root"/overlay/* | sha256sum)"
-    if [ "$(cat -- "$qemu_tree/.erdma-origin" 2>/dev/null)" != "$want" ]; then
+    if ! tree_is_current; then
         [ -n "$quiet" ] || say "laying the device over QEMU"
         copy_tree
     fi
@@ -103,7 +114,7 @@ lay_tree() {
         rm -f -- "$qemu_tree/.erdma-origin"
         die "this QEMU ($(cat -- "$source/VERSION")) cannot take the device"
     }
-    printf '%s\n' "$want" >"$qemu_tree/.erdma-origin"
+    tree_stamp >"$qemu_tree/.erdma-origin"
 }
 
 # ---- the build -----------------------------------------------------------
@@ -191,10 +202,13 @@ build() {
 }
 
 mkdir -p -- "$build" || die_env "cannot write to $build"
-take_lock "$build/.lock" "building in $build"
 meson_paths
 pristine
+# Headers can be had while another run builds.
+[ -z "$tree_only" ] || ! tree_is_current || exit 0
+take_lock "$build/.lock" "building in $build"
 lay_tree
+[ -z "$tree_only" ] || exit 0
 ccache_setup
 configure
 build

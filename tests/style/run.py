@@ -1,0 +1,113 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+# summary: checkpatch, layering, shellcheck, licences
+"""Checks of the sources that need no build."""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / 'scripts'))
+from tap import Tap  # noqa: E402
+
+SKIP_DIRS = {'.git', 'build', '__pycache__'}
+C_NAMES = ('.c', '.h')
+# Files whose format has no place for a comment, or that are nobody's work.
+NO_SPDX = ('.json', '.txt', '.rst', '.md', '.png', '.svg', '.bin', '.csv')
+NO_SPDX_NAMES = {'COPYING', 'LICENSE', 'MAINTAINERS', '.gitignore',
+                 '.gitattributes', '.shellcheckrc', 'trace-events', '.mailmap'}
+MAX_LINES = 700
+
+
+def sources():
+    """Every file of the repository, by path relative to it."""
+    for directory, names, files in os.walk(ROOT):
+        names[:] = sorted(set(names) - SKIP_DIRS)
+        for name in sorted(files):
+            path = pathlib.Path(directory, name)
+            if not path.is_symlink() and not name.endswith(('~', '.swp')):
+                yield path.relative_to(ROOT)
+
+
+def first_lines(path, count=3):
+    with open(ROOT / path, errors='replace') as file:
+        return [file.readline() for _ in range(count)]
+
+
+def is_shell(path):
+    return (path.suffix == '.sh' or not path.suffix and
+            first_lines(path, 1)[0].startswith('#!/bin/sh'))
+
+
+def qemu_tree():
+    """The QEMU tree with checkpatch, made if need be."""
+    output = subprocess.run(['sh', str(ROOT / 'scripts/standalone-env.sh')],
+                            stdout=subprocess.PIPE, text=True, check=False)
+    if output.returncode:
+        sys.exit(output.returncode)
+    return pathlib.Path(dict(line.split('=', 1) for line in
+                             output.stdout.splitlines())['QEMU_TREE'])
+
+
+def check_c(tap, files):
+    checkpatch = qemu_tree() / 'scripts' / 'checkpatch.pl'
+    complaints = []
+    for path in files:
+        result = subprocess.run(
+            ['perl', str(checkpatch), '--no-tree', '--terse', '-f',
+             str(path)], cwd=ROOT, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, text=True, check=False)
+        complaints += [line for line in result.stdout.splitlines()
+                       if ': ERROR: ' in line or ': WARNING: ' in line]
+    tap.point(not complaints, f'checkpatch: {len(files)} C files',
+              '\n'.join(complaints))
+    for argument, name in (('--self-test', 'the layering check can fail'),
+                           (None, 'layering')):
+        tap.command(name, [sys.executable,
+                           str(ROOT / 'scripts/check-layering.py'),
+                           *([argument] if argument else [])])
+    long = [f'{path}: {count} lines' for path in files
+            if (count := len((ROOT / path).read_text().splitlines())) >
+            MAX_LINES]
+    tap.point(not long, f'no C file above {MAX_LINES} lines',
+              '\n'.join(long))
+
+
+def check_python(tap, files):
+    wrong = []
+    for path in files:
+        try:
+            compile((ROOT / path).read_text(), str(path), 'exec')
+        except (SyntaxError, ValueError) as error:
+            wrong.append(f'{path}: {error}')
+    tap.point(not wrong, f'python: {len(files)} files compile',
+              '\n'.join(wrong))
+
+
+def main():
+    tap = Tap()
+    files = list(sources())
+    check_c(tap, [path for path in files if path.suffix in C_NAMES])
+    shell = [str(path) for path in files if is_shell(path)]
+    if shutil.which('shellcheck'):
+        tap.command(f'shellcheck: {len(shell)} scripts',
+                    ['shellcheck', '-x', *shell], cwd=ROOT)
+    else:
+        tap.skip('shellcheck', 'not installed')
+    tap.command(f'sh -n: {len(shell)} scripts',
+                ['sh', '-c', 'for f; do sh -n "$f" || exit 1; done', 'sh',
+                 *shell], cwd=ROOT)
+    check_python(tap, [path for path in files if path.suffix == '.py'])
+    bare = [str(path) for path in files
+            if path.suffix not in NO_SPDX and path.name not in NO_SPDX_NAMES
+            and not any('SPDX-License-Identifier: GPL-2.0-or-later' in line
+                        for line in first_lines(path))]
+    tap.point(not bare, 'every source names its licence', '\n'.join(bare))
+    return tap.done()
+
+
+if __name__ == '__main__':
+    sys.exit(main())
