@@ -2,18 +2,35 @@
 /*
  * The eRDMA device inside QEMU: its QOM type, its properties and what the
  * files of the shell (hw/erdma/erdma-*.c) call of each other.
+ *
+ * Everything here runs in the main thread or under the big QEMU lock.
  */
 
 #ifndef HW_ERDMA_H
 #define HW_ERDMA_H
 
 #include "hw/pci/pci_device.h"
+#include "net/net.h"
 #include "qom/object.h"
+#include "engine/engine.h"
 #include "erdma-abi.h"
 #include "erdma-compat.h"
+#include "erdma-neigh.h"
 
 #define TYPE_ERDMA "erdma"
 OBJECT_DECLARE_TYPE(ErdmaState, ErdmaClass, ERDMA)
+
+/* BAR 0: registers, static doorbells and, from here on, extended ones */
+#define ERDMA_REGS_SIZE         0x1000
+#define ERDMA_EXT_DB_START      0x100000
+#define ERDMA_DB_PAGE_SHIFT     12
+#define ERDMA_MAX_EXT_DB        (0x10000 - \
+                                 (ERDMA_EXT_DB_START >> ERDMA_DB_PAGE_SHIFT))
+/* Registers below this offset keep what the guest wrote. */
+#define ERDMA_LATCHED_END       0x080
+
+typedef struct ErdmaFilter ErdmaFilter;
+typedef struct ErdmaLoopPacket ErdmaLoopPacket;
 
 struct ErdmaClass {
     PCIDeviceClass parent_class;
@@ -21,11 +38,136 @@ struct ErdmaClass {
     DeviceRealize parent_realize;
 };
 
+/* What the shell counts itself; engine and transport have their own. */
+typedef struct ErdmaWireStats {
+    uint64_t tx_loopback;       /* datagrams to ourselves */
+    uint64_t tx_no_wire;        /* dropped: no NIC, or its link is down */
+    uint64_t tx_no_hop;         /* dropped: next hop not known yet */
+    uint64_t tx_blocked;        /* times that the backend was full */
+    uint64_t rx_bad_checksum;
+    uint64_t rx_stopped;        /* dropped: the machine is stopped */
+    uint64_t arp_asked;
+    uint64_t arp_answered;
+} ErdmaWireStats;
+
+/* Sharing an ENI (filter) or owning a netdev (nic); one of them is set. */
+typedef struct ErdmaWire {
+    ErdmaFilter *filter;        /* NULL after its netdev went away */
+    NICState *nic;
+    ErdmaNeigh *hops;
+    ErdmaNeigh *local;          /* netdev only: addresses we answer for */
+    bool is_sending;
+    /* Whose packet the backend did not take at once; never dereferenced. */
+    const void *blocked_on;
+    QLIST_ENTRY(ErdmaState) next_blocked;
+    QTAILQ_HEAD(, ErdmaLoopPacket) loop;
+    unsigned n_loop;
+    bool has_room;              /* the engine has to hear of it */
+    ErdmaWireStats stats;
+} ErdmaWire;
+
 struct ErdmaState {
     PCIDevice parent_obj;
 
+    /* properties */
+    char *eni;
+    NICConf conf;               /* netdev=, mac= */
+    char *cc;
+    char *fw_version;
+    uint32_t mtu;               /* 0: the NIC's */
+    uint32_t version;
+    uint32_t vectors;
+    uint32_t max_qp;
+    uint32_t max_cqe;
+    uint32_t max_recv_wr;
+    uint64_t max_mr_size;
+    uint32_t n_ext_db;
+    uint64_t seed;
+    bool has_atomics;
+    bool has_mtt_va;
+    bool has_ext_db;
+    bool has_udp_checksum;
+    ErdmaXportConfig xport;     /* all but mtu */
+
     /* state */
+    char *name;                 /* for traces and logs */
+    MACAddr mac;
     MemoryRegion bar0;
+    MemoryRegion regs;
+    MemoryRegion doorbells;
+    uint32_t latched[ERDMA_LATCHED_END / 4];
+    uint32_t status;            /* ERDMA_DEV_STATUS */
+    ErdmaEngine *engine;
+    bool is_in_engine;
+    bool is_running;            /* the machine is */
+    QEMUBH *bh;
+    QEMUTimer *timer;
+    int64_t timer_ns;           /* when it fires, INT64_MAX: not armed */
+    VMChangeStateEntry *vm_state;
+    ErdmaWire wire;
 };
+
+/* erdma-props.c */
+void erdma_props_class_init(ObjectClass *oc);
+/* Checks the properties and derives the engine's configuration from them. */
+bool erdma_props_check(ErdmaState *s, ErdmaEngineConfig *cfg, Error **errp);
+
+/* erdma-regs.c */
+extern const MemoryRegionOps erdma_regs_ops;
+
+/* erdma-doorbell.c */
+extern const MemoryRegionOps erdma_doorbell_ops;
+
+/* erdma-pci.c */
+void erdma_device_reset(ErdmaState *s);
+
+/* erdma-port.c */
+void erdma_port_init(ErdmaState *s, const ErdmaEngineConfig *cfg);
+void erdma_port_exit(ErdmaState *s);
+/* One datagram for the engine, from whatever context. */
+void erdma_port_input(ErdmaState *s, const ErdmaDatagram *dg);
+/* Run the engine soon. */
+void erdma_port_kick(ErdmaState *s);
+
+/*
+ * erdma-eni.c: the wire is a NIC in this machine.  erdma_eni_find() sets the
+ * MAC address and @mtu and has no side effects; erdma_eni_attach() has.
+ */
+bool erdma_eni_find(ErdmaState *s, uint32_t *mtu, Error **errp);
+bool erdma_eni_attach(ErdmaState *s, Error **errp);
+void erdma_eni_detach(ErdmaState *s);
+/* The NIC to send as, or NULL; @vnet_len: header that its netdev wants. */
+NetClientState *erdma_eni_nic(ErdmaState *s, unsigned *vnet_len);
+
+/* erdma-nic.c: the wire is a netdev of our own. */
+bool erdma_nic_check(ErdmaState *s, Error **errp);
+void erdma_nic_attach(ErdmaState *s);
+void erdma_nic_detach(ErdmaState *s);
+/* No multiqueue, no vhost: our packets would pass QEMU by. */
+bool erdma_netdev_check(NetClientState *nc, int n_queues, const char *prop,
+                        Error **errp);
+
+/* erdma-wire.c */
+void erdma_wire_init(ErdmaState *s);
+void erdma_wire_exit(ErdmaState *s);
+/* Forgets next hops and packets on their way. */
+void erdma_wire_reset(ErdmaState *s);
+/* The netdev or NIC has gone: what it did not take is lost. */
+void erdma_wire_unblock(ErdmaState *s);
+/* As ErdmaPort.transmit */
+bool erdma_wire_transmit(ErdmaState *s, const ErdmaDatagram *dg);
+/* Queues a copy for erdma_wire_drain(); false when that fills the queue. */
+bool erdma_wire_defer(ErdmaState *s, const ErdmaDatagram *dg);
+/* Tells the engine what was deferred: datagrams, and room to send. */
+void erdma_wire_drain(ErdmaState *s, uint64_t now_ns);
+/* A frame from the wire.  Returns whether it was ours. */
+bool erdma_wire_rx(ErdmaState *s, const uint8_t *frame, size_t len,
+                   bool is_csum_ok);
+
+/* erdma-stats.c */
+void erdma_stats_class_init(ObjectClass *oc);
+
+/* erdma-vmstate.c */
+extern const VMStateDescription vmstate_erdma;
 
 #endif /* HW_ERDMA_H */

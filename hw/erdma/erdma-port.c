@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The engine's view of QEMU: guest memory, interrupts, time and diagnostics.
+ *
+ * The engine runs from a bottom half, from a timer at the deadline it named
+ * last, and while it takes a datagram; never while the machine is stopped
+ * and never inside itself.  Guest memory that it writes may be a BAR, ours
+ * too: the device's re-entrancy guard is engaged all the while, so that no
+ * register can be written from underneath it.
+ */
+
+#include "qemu/osdep.h"
+#include "hw/pci/msix.h"
+#include "qemu/log.h"
+#include "qemu/main-loop.h"
+#include "qemu/timer.h"
+#include "system/runstate.h"
+#include "erdma.h"
+#include "trace.h"
+
+/*
+ * st*_pci_dma() and pci_dma_write() are full barriers: two writes become
+ * visible in the order of the calls.
+ */
+static bool erdma_port_dma_write(void *opaque, uint64_t addr, const void *buf,
+                                 size_t len)
+{
+    PCIDevice *d = opaque;
+    MemTxResult res;
+
+    /* The guest polls these words: a store must not be torn. */
+    if (len == 8 && addr % 8 == 0) {
+        res = stq_le_pci_dma(d, addr, ldq_le_p(buf), MEMTXATTRS_UNSPECIFIED);
+    } else if (len == 4 && addr % 4 == 0) {
+        res = stl_le_pci_dma(d, addr, ldl_le_p(buf), MEMTXATTRS_UNSPECIFIED);
+    } else {
+        res = pci_dma_write(d, addr, buf, len);
+    }
+    return res == MEMTX_OK;
+}
+
+static bool erdma_port_dma_read(void *opaque, uint64_t addr, void *buf,
+                                size_t len)
+{
+    return pci_dma_read(opaque, addr, buf, len) == MEMTX_OK;
+}
+
+static void erdma_port_notify(void *opaque, unsigned vector)
+{
+    ErdmaState *s = opaque;
+
+    assert(vector < s->vectors);
+    msix_notify(PCI_DEVICE(s), vector);
+}
+
+static void erdma_port_kick_cb(void *opaque)
+{
+    erdma_port_kick(opaque);
+}
+
+static bool erdma_port_transmit(void *opaque, const ErdmaDatagram *dg)
+{
+    return erdma_wire_transmit(opaque, dg);
+}
+
+static void G_GNUC_PRINTF(2, 3)
+erdma_port_guest_error(void *opaque, const char *fmt, ...)
+{
+    ErdmaState *s = opaque;
+    g_autofree char *msg = NULL;
+    va_list ap;
+
+    if (!qemu_loglevel_mask(LOG_GUEST_ERROR) &&
+        !trace_event_get_state_backends(TRACE_ERDMA_GUEST_ERROR)) {
+        return;
+    }
+    va_start(ap, fmt);
+    msg = g_strdup_vprintf(fmt, ap);
+    va_end(ap);
+    trace_erdma_guest_error(s->name, msg);
+    qemu_log_mask(LOG_GUEST_ERROR, "%s: %s\n", s->name, msg);
+}
+
+static void erdma_port_trace(void *opaque, ErdmaEvent event, uint32_t id,
+                             uint64_t a, uint64_t b)
+{
+    const char *name = ((ErdmaState *)opaque)->name;
+
+    switch (event) {
+    case ERDMA_EV_CMD:
+        trace_erdma_cmd(name, id >> 8, id & 0xff, a);
+        break;
+    case ERDMA_EV_CMD_REFUSED:
+        trace_erdma_err_cmd(name, id >> 8, id & 0xff, a, b);
+        break;
+    case ERDMA_EV_EQ_POST:
+        trace_erdma_eq_post(name, id, a, b);
+        break;
+    case ERDMA_EV_EQ_NOTIFY:
+        trace_erdma_eq_notify(name, id, a);
+        break;
+    case ERDMA_EV_CQ_POST:
+        trace_erdma_cq_post(name, id, a, b);
+        break;
+    case ERDMA_EV_CQ_ARM:
+        trace_erdma_cq_arm(name, id, a, b);
+        break;
+    case ERDMA_EV_QP_STATE:
+        trace_erdma_qp_state(name, id, a, b);
+        break;
+    case ERDMA_EV_QP_ERROR:
+        trace_erdma_qp_error(name, id, a, b);
+        break;
+    case ERDMA_EV_SQ_WQE:
+        trace_erdma_sq_wqe(name, id, a, b);
+        break;
+    case ERDMA_EV_RX_MSG:
+        trace_erdma_rx_msg(name, id, a, b);
+        break;
+    case ERDMA_EV_RX_REFUSED:
+        trace_erdma_err_rx_msg(name, id, a, b);
+        break;
+    case ERDMA_EV_FLUSH:
+        trace_erdma_qp_flush(name, id, a, b);
+        break;
+    case ERDMA_EV_AEQE:
+        trace_erdma_aeqe(name, id, a);
+        break;
+    case ERDMA_EV_DMA_ERROR:
+        trace_erdma_err_dma(name, a, b);
+        break;
+    case ERDMA_EV_COUNT:
+        g_assert_not_reached();
+    }
+}
+
+static void erdma_port_xport_trace(void *opaque, uint32_t qpn,
+                                   ErdmaXportEvent event, uint64_t a,
+                                   uint64_t b)
+{
+    const char *name = ((ErdmaState *)opaque)->name;
+
+    switch (event) {
+    case ERDMA_XPORT_EV_SEND:
+        trace_erdma_xport_send(name, qpn, a, b);
+        break;
+    case ERDMA_XPORT_EV_RETRANSMIT:
+        trace_erdma_xport_retransmit(name, qpn, a, b);
+        break;
+    case ERDMA_XPORT_EV_ACKED:
+        trace_erdma_xport_acked(name, qpn, a, b);
+        break;
+    case ERDMA_XPORT_EV_LOST:
+        trace_erdma_xport_lost(name, qpn, a, b);
+        break;
+    case ERDMA_XPORT_EV_SPURIOUS:
+        trace_erdma_xport_spurious(name, qpn, a, b);
+        break;
+    case ERDMA_XPORT_EV_PROBE:
+        trace_erdma_xport_probe(name, qpn, a, b);
+        break;
+    case ERDMA_XPORT_EV_RTO:
+        trace_erdma_xport_rto(name, qpn, a, b);
+        break;
+    case ERDMA_XPORT_EV_CWND:
+        trace_erdma_xport_cwnd(name, qpn, a, b);
+        break;
+    case ERDMA_XPORT_EV_CE:
+        trace_erdma_xport_ce(name, qpn, a, b);
+        break;
+    case ERDMA_XPORT_EV_DROP:
+        trace_erdma_xport_drop(name, qpn, a, b);
+        break;
+    case ERDMA_XPORT_EV_COUNT:
+        g_assert_not_reached();
+    }
+}
+
+static const ErdmaPort erdma_port = {
+    .dma_read = erdma_port_dma_read,
+    .dma_write = erdma_port_dma_write,
+    .notify = erdma_port_notify,
+    .kick = erdma_port_kick_cb,
+    .transmit = erdma_port_transmit,
+    .guest_error = erdma_port_guest_error,
+    .trace = erdma_port_trace,
+    .xport_trace = erdma_port_xport_trace,
+};
+
+/* Returns what erdma_port_leave() has to restore. */
+static bool erdma_port_enter(ErdmaState *s)
+{
+    MemReentrancyGuard *guard = &DEVICE(s)->mem_reentrancy_guard;
+    bool was_engaged = guard->engaged_in_io;
+
+    assert(!s->is_in_engine);
+    s->is_in_engine = true;
+    guard->engaged_in_io = true;
+    return was_engaged;
+}
+
+static void erdma_port_leave(ErdmaState *s, bool was_engaged)
+{
+    DEVICE(s)->mem_reentrancy_guard.engaged_in_io = was_engaged;
+    s->is_in_engine = false;
+}
+
+/*
+ * The deadline moves with every packet.  A timer that fires too early costs
+ * one look at the engine, moving it each time would cost more.
+ */
+static void erdma_port_set_timer(ErdmaState *s, int64_t deadline)
+{
+    if (deadline < s->timer_ns) {
+        s->timer_ns = deadline;
+        timer_mod_ns(s->timer, deadline);
+    }
+}
+
+static void erdma_port_run(ErdmaState *s)
+{
+    uint64_t next;
+    int64_t now;
+    bool was_engaged;
+
+    if (!s->is_running) {
+        return;         /* the change of state will kick */
+    }
+    if (s->is_in_engine) {
+        /* A nested event loop, from an access to another device's MMIO */
+        erdma_port_kick(s);
+        return;
+    }
+    now = qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
+    was_engaged = erdma_port_enter(s);
+    erdma_wire_drain(s, now);
+    next = erdma_engine_run(s->engine, now);
+    erdma_port_leave(s, was_engaged);
+
+    next = MIN(next, INT64_MAX);
+    trace_erdma_run(s->name, now, next);
+    if (next <= now || !QTAILQ_EMPTY(&s->wire.loop)) {
+        erdma_port_kick(s);
+    } else {
+        erdma_port_set_timer(s, next);
+    }
+}
+
+void erdma_port_input(ErdmaState *s, const ErdmaDatagram *dg)
+{
+    bool was_engaged;
+
+    if (s->is_in_engine) {
+        /* The wire answers from inside our own transmit(). */
+        erdma_wire_defer(s, dg);
+        return;
+    }
+    was_engaged = erdma_port_enter(s);
+    erdma_engine_input(s->engine, dg, qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL));
+    erdma_port_leave(s, was_engaged);
+    erdma_port_kick(s);
+}
+
+void erdma_port_kick(ErdmaState *s)
+{
+    qemu_bh_schedule(s->bh);
+}
+
+static void erdma_port_bh(void *opaque)
+{
+    erdma_port_run(opaque);
+}
+
+static void erdma_port_timer(void *opaque)
+{
+    ErdmaState *s = opaque;
+
+    s->timer_ns = INT64_MAX;
+    erdma_port_run(s);
+}
+
+static void erdma_port_vm_state(void *opaque, bool is_running, RunState state)
+{
+    ErdmaState *s = opaque;
+
+    s->is_running = is_running;
+    if (is_running) {
+        erdma_port_kick(s);
+    }
+}
+
+void erdma_port_init(ErdmaState *s, const ErdmaEngineConfig *cfg)
+{
+    s->engine = erdma_engine_new(&erdma_port, s, cfg);
+    s->bh = qemu_bh_new_guarded(erdma_port_bh, s,
+                                &DEVICE(s)->mem_reentrancy_guard);
+    s->timer = timer_new_ns(QEMU_CLOCK_VIRTUAL, erdma_port_timer, s);
+    s->timer_ns = INT64_MAX;
+    s->is_running = runstate_is_running();
+    s->vm_state = qemu_add_vm_change_state_handler(erdma_port_vm_state, s);
+}
+
+void erdma_port_exit(ErdmaState *s)
+{
+    qemu_del_vm_change_state_handler(s->vm_state);
+    timer_free(s->timer);
+    qemu_bh_delete(s->bh);
+    erdma_engine_free(s->engine);
+    s->engine = NULL;
+}

@@ -1,0 +1,429 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Properties: what the user may set, within which limits, and what that means
+ * to the engine.
+ *
+ * Numbers and switches are one table.  Their setters refuse what is out of
+ * range, so that -device, device_add and -global complain alike; what depends
+ * on more than one property is checked at realize.
+ *
+ * Reference: docs/specs/erdma.rst, "Limits"
+ */
+
+#include "qemu/osdep.h"
+#include "hw/qdev-properties.h"
+#include "hw/qdev-properties-system.h"
+#include "qapi/error.h"
+#include "qapi/visitor.h"
+#include "qemu/cutils.h"
+#include "qemu/guest-random.h"
+#include "qemu/host-utils.h"
+#include "qemu/units.h"
+#include "erdma.h"
+
+/* Above any index that a memory region can get */
+#define ERDMA_DMA_LOCAL_KEY     0xffffff00u
+#define ERDMA_FW_PART_MAX       0xffff
+
+typedef enum ErdmaPropKind {
+    ERDMA_PROP_NUMBER,
+    ERDMA_PROP_POWER,           /* a power of two */
+    ERDMA_PROP_QPS,             /* 1024 n - 1 */
+    ERDMA_PROP_SIZE,            /* bytes, a suffix may follow */
+    ERDMA_PROP_SIZE_POWER,
+    ERDMA_PROP_SWITCH,
+} ErdmaPropKind;
+
+typedef struct ErdmaProp {
+    const char *name;
+    const char *text;
+    size_t offset;              /* in ErdmaState */
+    size_t size;                /* of the field: 1, 2, 4 or 8 */
+    ErdmaPropKind kind;
+    bool is_xport;              /* the transport knows the default */
+    uint64_t scale;             /* field's units per property's unit */
+    uint64_t min;
+    uint64_t max;
+    uint64_t def;               /* in the property's unit */
+} ErdmaProp;
+
+#define FIELD_AT(_field) \
+    .offset = offsetof(ErdmaState, _field), \
+    .size = sizeof_field(ErdmaState, _field)
+
+#define NUMBER(_name, _field, _kind, _min, _max, _def, _text) \
+    { .name = _name, FIELD_AT(_field), .kind = _kind, .scale = 1, \
+      .min = _min, .max = _max, .def = _def, .text = _text }
+#define SWITCH(_name, _field, _def, _text) \
+    { .name = _name, FIELD_AT(_field), .kind = ERDMA_PROP_SWITCH, \
+      .scale = 1, .max = 1, .def = _def, .text = _text }
+#define XPORT(_name, _field, _scale, _min, _max, _text) \
+    { .name = _name, FIELD_AT(xport._field), .kind = ERDMA_PROP_NUMBER, \
+      .is_xport = true, .scale = _scale, .min = _min, .max = _max, \
+      .text = _text }
+#define XPORT_SIZE(_name, _field, _min, _max, _text) \
+    { .name = _name, FIELD_AT(xport._field), .kind = ERDMA_PROP_SIZE, \
+      .is_xport = true, .scale = 1, .min = _min, .max = _max, .text = _text }
+#define XPORT_SWITCH(_name, _field, _text) \
+    { .name = _name, FIELD_AT(xport._field), .kind = ERDMA_PROP_SWITCH, \
+      .is_xport = true, .scale = 1, .max = 1, .text = _text }
+
+#define US      1000ull
+#define MS      1000000ull
+
+static const ErdmaProp erdma_props[] = {
+    NUMBER("mtu", mtu, ERDMA_PROP_NUMBER, 0, ERDMA_XPORT_MTU_MAX, 0,
+           "IP MTU of the wire in bytes; 0 takes the NIC's host_mtu, else "
+           "1500"),
+    NUMBER("vectors", vectors, ERDMA_PROP_NUMBER, 1, ERDMA_MAX_VECTORS,
+           ERDMA_MAX_VECTORS,
+           "MSI-X vectors: 1 for commands and up to 31 completion vectors"),
+    NUMBER("max-qp", max_qp, ERDMA_PROP_QPS, ERDMA_QPS_PER_QBLOCK - 1,
+           ERDMA_MAX_QBLOCKS * ERDMA_QPS_PER_QBLOCK - 1, 131071,
+           "queue pairs, 1024 n - 1; twice as many CQs and MRs"),
+    NUMBER("max-cqe", max_cqe, ERDMA_PROP_POWER, 64,
+           1u << ERDMA_MAX_CQ_LOG2, 1u << ERDMA_MAX_CQ_LOG2,
+           "entries per completion queue, a power of two"),
+    NUMBER("max-recv-wr", max_recv_wr, ERDMA_PROP_POWER, 64,
+           1u << ERDMA_MAX_QUEUE_LOG2, 1u << ERDMA_MAX_QUEUE_LOG2,
+           "receive requests per queue pair, a power of two"),
+    NUMBER("max-mr-size", max_mr_size, ERDMA_PROP_SIZE_POWER, 4 * KiB,
+           64 * GiB, 64 * GiB,
+           "bytes per memory region, a power of two"),
+    NUMBER("ext-db-pages", n_ext_db, ERDMA_PROP_NUMBER, 3, ERDMA_MAX_EXT_DB,
+           768, "4 KiB doorbell pages for user contexts, three for each; "
+           "sets the size of BAR 0"),
+    NUMBER("version", version, ERDMA_PROP_NUMBER, 0, UINT32_MAX, 1,
+           "version register; with 0 the driver takes the device for dead"),
+    NUMBER("seed", seed, ERDMA_PROP_NUMBER, 0, UINT64_MAX, 0,
+           "of the connections' random numbers; 0 draws one"),
+    SWITCH("atomics", has_atomics, true, "offer atomic operations"),
+    SWITCH("mtt-va", has_mtt_va, true,
+           "offer scattered page tables, needed for regions over 2 GiB"),
+    SWITCH("ext-db", has_ext_db, true,
+           "offer doorbell pages of their own to user contexts; without "
+           "them only privileged processes can use the device"),
+    SWITCH("udp-checksum", has_udp_checksum, true,
+           "fill in the UDP checksum of outgoing datagrams"),
+    XPORT("udp-port", udp_port, 1, 1, UINT16_MAX,
+          "UDP port of the wire, the same at all ends"),
+    XPORT_SIZE("initial-window", initial_window, 0, 1 * GiB,
+               "initial congestion window in bytes; 0 means ten segments"),
+    XPORT("initial-rto-us", initial_rto_ns, US, 1000, 60000000,
+          "retransmission timeout before the first RTT sample, in us"),
+    XPORT("rto-min-us", rto_min_ns, US, 100, 60000000,
+          "least retransmission timeout, in us"),
+    XPORT("rto-max-us", rto_max_ns, US, 1000, 600000000,
+          "greatest retransmission timeout, in us"),
+    XPORT("retry-max", retry_max, 1, 1, 1000,
+          "timeouts in a row before a connection fails"),
+    XPORT("rnr-timeout-ms", rnr_timeout_ns, MS, 1, 3600000,
+          "how long a peer may lack a receive before the sender fails, "
+          "in ms"),
+    XPORT("ack-every", ack_every, 1, 1, 1000, "data packets per ack"),
+    XPORT("ack-delay-us", ack_delay_ns, US, 0, 1000000,
+          "longest delay of an ack, in us; 0 acks with the next run"),
+    XPORT_SIZE("rx-buffer", rx_buffer, 64 * KiB, 1 * GiB,
+               "bytes out of order kept per connection"),
+    XPORT_SWITCH("pacing", is_paced, "spread packets over the round trip"),
+    XPORT("pacing-quantum-us", pacing_quantum_ns, US, 1, 1000000,
+          "burst that pacing allows, as time, in us"),
+    XPORT_SWITCH("ecn", use_ecn, "send ECN-capable packets"),
+};
+
+static const char *const erdma_cc_names[ERDMA_CC_COUNT] = {
+    [ERDMA_CC_NEWRENO] = "newreno",
+    [ERDMA_CC_CUBIC] = "cubic",
+    [ERDMA_CC_HPCC_RTT] = "hpcc-rtt",
+    [ERDMA_CC_HPCC_ECN] = "hpcc-ecn",
+    [ERDMA_CC_HPCC_INT] = "hpcc-int",
+};
+
+static const Property erdma_qdev_props[] = {
+    DEFINE_PROP_STRING("eni", ErdmaState, eni),
+    DEFINE_NIC_PROPERTIES(ErdmaState, conf),
+    DEFINE_PROP_STRING("cc", ErdmaState, cc),
+    DEFINE_PROP_STRING("firmware-version", ErdmaState, fw_version),
+};
+
+static uint64_t erdma_prop_load(const ErdmaProp *p, const void *field)
+{
+    uint64_t val;
+
+    switch (p->size) {
+    case 1:
+        val = *(const uint8_t *)field;
+        break;
+    case 2:
+        val = *(const uint16_t *)field;
+        break;
+    case 4:
+        val = *(const uint32_t *)field;
+        break;
+    default:
+        val = *(const uint64_t *)field;
+        break;
+    }
+    return val / p->scale;
+}
+
+static void erdma_prop_store(const ErdmaProp *p, void *field, uint64_t val)
+{
+    val *= p->scale;
+    switch (p->size) {
+    case 1:
+        *(uint8_t *)field = val;
+        break;
+    case 2:
+        *(uint16_t *)field = val;
+        break;
+    case 4:
+        *(uint32_t *)field = val;
+        break;
+    default:
+        *(uint64_t *)field = val;
+        break;
+    }
+}
+
+static bool erdma_prop_is_size(const ErdmaProp *p)
+{
+    return p->kind == ERDMA_PROP_SIZE || p->kind == ERDMA_PROP_SIZE_POWER;
+}
+
+static bool erdma_prop_visit(const ErdmaProp *p, Visitor *v, const char *name,
+                             uint64_t *val, Error **errp)
+{
+    bool is_on = *val;
+
+    if (p->kind == ERDMA_PROP_SWITCH) {
+        if (!visit_type_bool(v, name, &is_on, errp)) {
+            return false;
+        }
+        *val = is_on;
+        return true;
+    }
+    if (erdma_prop_is_size(p)) {
+        return visit_type_size(v, name, val, errp);
+    }
+    return visit_type_uint64(v, name, val, errp);
+}
+
+static void erdma_prop_get(Object *obj, Visitor *v, const char *name,
+                           void *opaque, Error **errp)
+{
+    const ErdmaProp *p = opaque;
+    uint64_t val = erdma_prop_load(p, (void *)ERDMA(obj) + p->offset);
+
+    erdma_prop_visit(p, v, name, &val, errp);
+}
+
+static bool erdma_prop_check(const ErdmaProp *p, uint64_t val, Error **errp)
+{
+    if (val < p->min || val > p->max) {
+        error_setg(errp, "property '%s' is %" PRIu64 ", must be %" PRIu64
+                   " to %" PRIu64, p->name, val, p->min, p->max);
+        return false;
+    }
+    if ((p->kind == ERDMA_PROP_POWER || p->kind == ERDMA_PROP_SIZE_POWER) &&
+        !is_power_of_2(val)) {
+        error_setg(errp, "property '%s' is %" PRIu64 ", must be a power of "
+                   "two, %" PRIu64 " to %" PRIu64, p->name, val, p->min,
+                   p->max);
+        return false;
+    }
+    if (p->kind == ERDMA_PROP_QPS && (val + 1) % ERDMA_QPS_PER_QBLOCK) {
+        error_setg(errp, "property '%s' is %" PRIu64 ", must be a multiple "
+                   "of %d less 1, %" PRIu64 " to %" PRIu64, p->name, val,
+                   ERDMA_QPS_PER_QBLOCK, p->min, p->max);
+        return false;
+    }
+    return true;
+}
+
+static void erdma_prop_set(Object *obj, Visitor *v, const char *name,
+                           void *opaque, Error **errp)
+{
+    const ErdmaProp *p = opaque;
+    uint64_t val = 0;
+
+    if (DEVICE(obj)->realized) {
+        error_setg(errp, "property '%s' cannot be changed any more", name);
+        return;
+    }
+    if (erdma_prop_visit(p, v, name, &val, errp) &&
+        erdma_prop_check(p, val, errp)) {
+        erdma_prop_store(p, (void *)ERDMA(obj) + p->offset, val);
+    }
+}
+
+static bool erdma_check_wire(ErdmaState *s, Error **errp)
+{
+    static const MACAddr zero;
+    bool has_netdev = s->conf.peers.ncs[0];
+
+    if (!s->eni == !has_netdev) {
+        error_setg(errp, "%s of the properties 'eni' (a NIC of this machine "
+                   "to share) and 'netdev' (a wire of its own) must be given",
+                   has_netdev ? "only one" : "one");
+        return false;
+    }
+    if (s->eni && memcmp(&s->conf.macaddr, &zero, sizeof(zero))) {
+        error_setg(errp, "property 'mac' goes with 'netdev'; with 'eni' the "
+                   "address is the NIC's");
+        return false;
+    }
+    return true;
+}
+
+static bool erdma_check_mtu(ErdmaState *s, Error **errp)
+{
+    if (s->mtu && s->mtu < ERDMA_XPORT_MTU_MIN) {
+        error_setg(errp, "property 'mtu' is %u, must be 0 or %d to %d",
+                   s->mtu, ERDMA_XPORT_MTU_MIN, ERDMA_XPORT_MTU_MAX);
+        return false;
+    }
+    return true;
+}
+
+static bool erdma_check_rto(ErdmaState *s, Error **errp)
+{
+    if (s->xport.rto_min_ns > s->xport.rto_max_ns) {
+        error_setg(errp, "property 'rto-min-us' is %" PRIu64
+                   ", must be at most rto-max-us (%" PRIu64 ")",
+                   s->xport.rto_min_ns / 1000, s->xport.rto_max_ns / 1000);
+        return false;
+    }
+    return true;
+}
+
+static bool erdma_check_cc(ErdmaState *s, uint8_t *cc, Error **errp)
+{
+    const char *name = s->cc ? s->cc : erdma_cc_names[ERDMA_CC_CUBIC];
+    unsigned i;
+
+    for (i = 0; i < ERDMA_CC_COUNT; i++) {
+        if (!strcmp(name, erdma_cc_names[i])) {
+            *cc = i;
+            return true;
+        }
+    }
+    error_setg(errp, "property 'cc' is '%s', must be one of newreno, cubic, "
+               "hpcc-rtt, hpcc-ecn, hpcc-int", name);
+    return false;
+}
+
+/* The provider prints 0.high.low of the 32-bit number. */
+static bool erdma_check_fw(ErdmaState *s, uint32_t *fw, Error **errp)
+{
+    const char *str = s->fw_version ? s->fw_version : "0.2.34";
+    const char *p;
+    unsigned major, minor, patch;
+
+    if (qemu_strtoui(str, &p, 10, &major) || *p++ != '.' ||
+        qemu_strtoui(p, &p, 10, &minor) || *p++ != '.' ||
+        qemu_strtoui(p, &p, 10, &patch) || *p || major ||
+        minor > ERDMA_FW_PART_MAX || patch > ERDMA_FW_PART_MAX) {
+        error_setg(errp, "property 'firmware-version' is '%s', must be "
+                   "0.MINOR.PATCH with numbers up to %d", str,
+                   ERDMA_FW_PART_MAX);
+        return false;
+    }
+    *fw = minor << 16 | patch;
+    return true;
+}
+
+static bool erdma_check_rom(ErdmaState *s, Error **errp)
+{
+    const char *romfile = PCI_DEVICE(s)->romfile;
+
+    if (romfile && *romfile) {
+        error_setg(errp, "property 'romfile' is '%s', must be empty: the "
+                   "guest driver refuses a device with an expansion ROM",
+                   romfile);
+        return false;
+    }
+    return true;
+}
+
+bool erdma_props_check(ErdmaState *s, ErdmaEngineConfig *cfg, Error **errp)
+{
+    if (!erdma_check_wire(s, errp) || !erdma_check_mtu(s, errp) ||
+        !erdma_check_rto(s, errp) || !erdma_check_rom(s, errp)) {
+        return false;
+    }
+    *cfg = (ErdmaEngineConfig) {
+        .qblocks = (s->max_qp + 1) / ERDMA_QPS_PER_QBLOCK,
+        .max_mr_size_log2 = ctz64(s->max_mr_size),
+        .max_recv_wr_log2 = ctz32(s->max_recv_wr),
+        .max_cqe_log2 = ctz32(s->max_cqe),
+        .has_atomics = s->has_atomics,
+        .has_mtt_va = s->has_mtt_va,
+        .has_ext_db = s->has_ext_db,
+        .dma_local_key = ERDMA_DMA_LOCAL_KEY,
+        .n_vectors = s->vectors,
+        .ext_db_first = ERDMA_EXT_DB_START >> ERDMA_DB_PAGE_SHIFT,
+        .n_ext_db = s->has_ext_db ? s->n_ext_db : 0,
+        .seed = s->seed,
+        .xport = s->xport,
+    };
+    if (!cfg->seed) {
+        qemu_guest_getrandom_nofail(&cfg->seed, sizeof(cfg->seed));
+    }
+    return erdma_check_cc(s, &cfg->default_cc, errp) &&
+           erdma_check_fw(s, &cfg->fw_version, errp);
+}
+
+static const char *erdma_prop_type(const ErdmaProp *p)
+{
+    if (p->kind == ERDMA_PROP_SWITCH) {
+        return "bool";
+    }
+    return erdma_prop_is_size(p) ? "size" : "uint64";
+}
+
+static void erdma_prop_add(ObjectClass *oc, const ErdmaProp *p,
+                           const ErdmaXportConfig *xport)
+{
+    uint64_t def = p->def;
+    ObjectProperty *op;
+
+    if (p->is_xport) {
+        def = erdma_prop_load(p, (const void *)xport +
+                              (p->offset - offsetof(ErdmaState, xport)));
+    }
+    op = object_class_property_add(oc, p->name, erdma_prop_type(p),
+                                   erdma_prop_get, erdma_prop_set, NULL,
+                                   (void *)p);
+    if (p->kind == ERDMA_PROP_SWITCH) {
+        object_property_set_default_bool(op, def);
+    } else {
+        object_property_set_default_uint(op, def);
+    }
+    object_class_property_set_description(oc, p->name, p->text);
+}
+
+void erdma_props_class_init(ObjectClass *oc)
+{
+    ErdmaXportConfig xport;
+    unsigned i;
+
+    device_class_set_props(DEVICE_CLASS(oc), erdma_qdev_props);
+    object_class_property_set_description(oc, "eni",
+        "ID of the NIC in this machine that the HCA extends: its MAC "
+        "address, its wire");
+    object_class_property_set_description(oc, "netdev",
+        "ID of a netdev of its own, instead of eni");
+    object_class_property_set_description(oc, "mac",
+        "with netdev: the MAC address of the guest's NIC to pair with");
+    object_class_property_set_description(oc, "cc",
+        "default congestion control: newreno, cubic, hpcc-rtt, hpcc-ecn or "
+        "hpcc-int (default: cubic)");
+    object_class_property_set_description(oc, "firmware-version",
+        "as 0.MINOR.PATCH (default: 0.2.34)");
+
+    erdma_xport_config_default(&xport);
+    for (i = 0; i < ARRAY_SIZE(erdma_props); i++) {
+        erdma_prop_add(oc, &erdma_props[i], &xport);
+    }
+}
