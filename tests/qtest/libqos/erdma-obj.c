@@ -421,6 +421,33 @@ uint8_t qerdma_reflush(QErdmaQp *qp, uint16_t sq_pi, uint16_t rq_pi)
     return qerdma_cmd_exec(qp->dev, &cmd, NULL);
 }
 
+void qerdma_pair_create(QErdmaPair *p, QErdma *d0, QErdma *d1, uint32_t pdn,
+                        bool is_user)
+{
+    QErdma *d[2] = { d0, d1 };
+    unsigned i;
+
+    for (i = 0; i < 2; i++) {
+        if (is_user) {
+            g_assert_cmpint(qerdma_alloc_db(d[i], &p->ctx[i]), ==, 0);
+            p->cq[i].ctx = p->qp[i].ctx = &p->ctx[i];
+        }
+        p->cq[i].eqn = i + 1;
+        g_assert_cmpint(qerdma_create_cq(d[i], &p->cq[i]), ==, 0);
+        p->qp[i].scq = p->qp[i].rcq = &p->cq[i];
+        p->qp[i].pdn = pdn;
+        g_assert_cmpint(qerdma_create_qp(d[i], &p->qp[i]), ==, 0);
+    }
+}
+
+void qerdma_pair_init(QErdmaPair *p, QErdma *d0, QErdma *d1, uint32_t pdn,
+                      bool is_user)
+{
+    memset(p, 0, sizeof(*p));
+    qerdma_pair_create(p, d0, d1, pdn, is_user);
+    qerdma_connect(&p->qp[0], &p->qp[1]);
+}
+
 /* ---- memory regions ---- */
 
 /*

@@ -327,6 +327,21 @@ void qerdma_connect(QErdmaQp *active, QErdmaQp *passive);
 uint8_t qerdma_destroy_qp(QErdmaQp *qp);
 uint8_t qerdma_reflush(QErdmaQp *qp, uint16_t sq_pi, uint16_t rq_pi);
 
+/* Two connected QPs, each with its own CQ for both queues */
+typedef struct QErdmaPair {
+    QErdmaCtx ctx[2];
+    QErdmaCq cq[2];
+    QErdmaQp qp[2];
+} QErdmaPair;
+/*
+ * @d0 and @d1 may be the same.  User QPs get a context of their own.  Depths
+ * that the caller set are used.
+ */
+void qerdma_pair_create(QErdmaPair *p, QErdma *d0, QErdma *d1, uint32_t pdn,
+                        bool is_user);
+void qerdma_pair_init(QErdmaPair *p, QErdma *d0, QErdma *d1, uint32_t pdn,
+                      bool is_user);
+
 /* The general form; see REG_MR.  Unused arguments are 0. */
 typedef struct QErdmaRegMr {
     uint8_t type;
