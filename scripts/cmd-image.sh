@@ -1,0 +1,76 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+# summary: make the guest image (Debian user space, kernel, erdma.ko)
+#: usage: ./erdma image [--kernel SERIES] [--path]
+#:
+#: Makes what a guest boots from: Debian's kernel, the unmodified erdma and siw
+#: modules built for it, and a small user space with rdma-core and perftest.
+#: The result is kept in the cache and made again only when a recipe changed.
+#:
+#:   --kernel SERIES  6.12 (trixie, default), 6.1 (bookworm) or 7 (backports)
+#:   --path           only print where the image is or would be
+
+. "$(dirname -- "$(readlink -f -- "$0")")/lib.sh"
+
+series=6.12
+only_path=
+while [ $# -gt 0 ]; do
+    case $1 in
+    -h | --help) show_help ;;
+    --kernel)
+        [ $# -ge 2 ] || die_usage "image: --kernel needs a value"
+        series=$2
+        shift 2
+        ;;
+    --path)
+        only_path=1
+        shift
+        ;;
+    *) die_usage "image: unknown option '$1' (see ./erdma image -h)" ;;
+    esac
+done
+suite=trixie
+case $series in
+6.1) suite=bookworm ;;
+6.12 | 7 | 7.*) ;;
+*) die_usage "image: unknown kernel series '$series' (6.1, 6.12 or 7)" ;;
+esac
+
+# The name of an entry says what it was made from. The exact kernel and package
+# versions are the mirror's at that time; the entry says which they were.
+key() {
+    find "$@" -type f -print0 | sort -z | xargs -0 cat -- | sha256sum |
+        cut -c 1-12
+}
+
+user_key=$(key "$root/images" "$root/tests/guest/programs")
+kernel_key=$(key "$root/guest-driver")
+user_entry=guest-user-$suite-$user_key
+kernel_entry=guest-kernel-$series-$kernel_key
+entry=guest-image-$series-$user_key-$kernel_key
+
+if [ -n "$only_path" ]; then
+    printf '%s\n' "$cache/$entry"
+    exit 0
+fi
+! cache_valid "$entry" || exit 0
+
+need_tools mmdebstrap zstd flock
+need_space "$cache" 3000
+need_space "${TMPDIR:-/tmp}" 3000
+
+# Both parts download and unpack a lot, each with one thread: at the same time.
+sh "$root/scripts/cache.sh" make "$user_entry" \
+    "guest user space ($suite)" \
+    sh "$root/images/build.sh" --suite "$suite" --out . &
+user_job=$!
+status=0
+sh "$root/scripts/cache.sh" make "$kernel_entry" \
+    "guest kernel $series and its modules" \
+    sh "$root/guest-driver/build.sh" --series "$series" --out . || status=$?
+wait "$user_job" || status=$?
+[ "$status" -eq 0 ] || exit "$status"
+
+cache_make "$entry" "guest image for kernel $series" \
+    sh "$root/images/join.sh" "$cache/$user_entry" "$cache/$kernel_entry"
+say "guest image with kernel $(cat "$cache/$entry/version") is ready"
