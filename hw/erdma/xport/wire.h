@@ -224,5 +224,7 @@ size_t erdma_wire_msg_hdr_len(ErdmaXportOp op);
 /* Bytes of an INT stack; 0 when @int_info is 0 or not valid */
 size_t erdma_wire_int_bytes(uint8_t int_info);
 uint8_t erdma_wire_int_info(ErdmaWireIntForm form, unsigned hops);
+/* Decodes the stack of @w; false: there is none, or more hops than room */
+bool erdma_wire_int_decode(const ErdmaWire *w, ErdmaCcStack *stack);
 
 #endif /* HW_ERDMA_XPORT_WIRE_H */

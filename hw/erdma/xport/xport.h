@@ -27,6 +27,7 @@
 #define HW_ERDMA_XPORT_H
 
 #include "qemu/queue.h"
+#include "xport/cc.h"
 
 typedef struct ErdmaXport ErdmaXport;
 typedef struct ErdmaXportConn ErdmaXportConn;
@@ -55,9 +56,19 @@ typedef struct ErdmaDatagram {
     uint16_t src_port;
     uint16_t dst_port;
     uint8_t ecn;                /* the two ECN bits of the IP header */
-    uint8_t *data;              /* outgoing: HEADROOM bytes before it are ours */
+    uint8_t *data;              /* outgoing: HEADROOM writable bytes before */
     size_t len;
 } ErdmaDatagram;
+
+/* Congestion control algorithms; the first five have the guest ABI's codes. */
+typedef enum ErdmaXportCc {
+    ERDMA_XPORT_CC_NEWRENO,
+    ERDMA_XPORT_CC_CUBIC,
+    ERDMA_XPORT_CC_HPCC_RTT,
+    ERDMA_XPORT_CC_HPCC_ECN,
+    ERDMA_XPORT_CC_HPCC_INT,
+    ERDMA_XPORT_CC_NONE = 16,   /* fixed window; no guest can ask for it */
+} ErdmaXportCc;
 
 /* What a message does at the receiver. */
 typedef enum ErdmaXportOp {
@@ -223,6 +234,14 @@ typedef struct ErdmaXportConfig {
     bool is_paced;
     uint64_t pacing_quantum_ns; /* burst that the caller's timer can resolve */
     bool use_ecn;               /* send ECT(0) */
+    /*
+     * For comparison only: the receiver keeps nothing that is out of order,
+     * the sender starts again from the first gap.  Both ends alike.
+     */
+    bool is_go_back_n;
+    uint8_t int_hops;           /* HPCC_INT: hops a packet has room for */
+    bool is_int_compact;
+    ErdmaCcConfig cc;           /* parameters of the algorithms */
 } ErdmaXportConfig;
 
 typedef struct ErdmaXportStats {
@@ -244,6 +263,7 @@ typedef struct ErdmaXportStats {
     uint64_t spurious;          /* declared lost, then acked */
     uint64_t probes;
     uint64_t rtos;
+    uint64_t ecn_failures;      /* connections that gave up ECN */
     uint64_t terminates_sent;
     uint64_t terminates_received;
     uint64_t drops[ERDMA_XPORT_DROP_COUNT];
@@ -256,7 +276,7 @@ typedef struct ErdmaXportConnParams {
     uint32_t peer_ip;
     uint32_t tx_pn0;            /* first packet number we send */
     uint32_t rx_pn0;            /* first packet number the peer sends */
-    uint8_t cc;                 /* congestion control, code of the guest ABI */
+    uint8_t cc;                 /* enum ErdmaXportCc; others: CUBIC */
     void *owner;
 } ErdmaXportConnParams;
 
