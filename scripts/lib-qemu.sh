@@ -31,6 +31,7 @@ qemu_paths() {
 }
 
 meson_paths() {
+    cache_valid "qemu-download-$qemu_suite" || need_space "$cache" 200
     cache_make "qemu-download-$qemu_suite" \
         "downloading QEMU's source (40 MB) and meson from Debian $qemu_suite" \
         sh "$root/scripts/make-qemu-download.sh" "$qemu_suite"
