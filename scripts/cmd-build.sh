@@ -59,6 +59,10 @@ pristine() {
         origin=$(cd -- "$source" && find . -name .git -prune -o \
             -path './build*' -prune -o -type f -printf '%P %s %T@\n' |
             sort | sha256sum)
+        case $(cat -- "$source/VERSION") in
+        10.[0-2].*) ;;
+        *) warn "QEMU $(cat -- "$source/VERSION") has not been tried here" ;;
+        esac
         return
     fi
     origin=$(cd -- "$qemu_download" && ls qemu_*.dsc)

@@ -80,7 +80,6 @@ for _ in 1 2 3; do
         >/dev/null 2>&1 &
 done
 wait
-status=0
 ok "runs at the same time make an entry once" \
     test "$(wc -l <"$work/e-runs")" -eq 1
 ok "... which is whole" sh "$cache_sh" valid e

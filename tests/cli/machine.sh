@@ -10,7 +10,7 @@ fake() { # NAME BODY: a program NAME in $work/bin
 }
 
 fakes() {
-    rm -rf "$work/bin"
+    rm -rf "${work:?}/bin"
     mkdir "$work/bin"
 }
 
