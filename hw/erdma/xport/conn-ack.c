@@ -30,19 +30,26 @@ static ErdmaXportMsg *find_msg(const ErdmaConnTx *tx, uint32_t msn)
     return NULL;
 }
 
-/* Takes what lies between the old and the new position off the credit. */
+/*
+ * Takes what lies between the old and the new position off the credit.  A
+ * message's own cost goes with its first byte, so that nothing is left when
+ * all that was sent is delivered.
+ */
 static void release(ErdmaConnTx *tx, uint32_t msn, uint32_t off)
 {
     ErdmaXportMsg *msg = find_msg(tx, tx->una_msn);
+    uint32_t from = tx->una_off;
 
     while (msg && msg->msn != msn) {
-        tx->undelivered -= ERDMA_REASM_MSG_COST + msg->hdr.len -
-                           tx->released_off;
-        tx->released_off = 0;
+        tx->undelivered -= msg->hdr.len - from;
+        tx->undelivered -= from ? 0 : ERDMA_REASM_MSG_COST;
+        from = 0;
         msg = QTAILQ_NEXT(msg, next);
     }
-    tx->undelivered -= off - tx->released_off;
-    tx->released_off = off;
+    if (off) {
+        tx->undelivered -= off - from;
+        tx->undelivered -= from ? 0 : ERDMA_REASM_MSG_COST;
+    }
 }
 
 bool erdma_conn_delivered(ErdmaXportConn *c, uint32_t msn, uint32_t off,

@@ -58,7 +58,6 @@ typedef struct ErdmaConnTx {
     uint32_t next_msn;
     uint32_t una_msn;           /* delivered position */
     uint32_t una_off;
-    uint32_t released_off;      /* of una_msn, taken off undelivered */
     uint64_t undelivered;       /* what the sent part costs of the credit */
     uint64_t credit;
     uint64_t next_ack;          /* number of the next ack from the peer */

@@ -35,8 +35,8 @@ typedef struct ErdmaSent {
     uint16_t len;               /* payload still to be sent again if lost */
     uint16_t bytes;             /* as an IP packet: what counts in pipe */
     uint8_t state;              /* ErdmaSentState */
-    bool is_ect:1; 
-    bool is_resent:1;          /* lost, and its payload was sent again */
+    bool is_ect:1;
+    bool is_resent:1;           /* lost, and its payload was sent again */
 } ErdmaSent;
 
 typedef struct ErdmaSentMap {
