@@ -7,6 +7,7 @@
 #include "qemu/bswap.h"
 #include "hw/pci/pci_regs.h"
 #include "erdma.h"
+#include "erdma-nic.h"
 
 #define QERDMA_CMD_NS   (2ll * 1000 * 1000 * 1000)
 #define QERDMA_IRQ_DATA 0x1ed00000u
@@ -109,25 +110,43 @@ void qerdma_boot_two(QErdma *d[2], const char *options, int *raw)
 {
     g_autofree char *nic0 = qerdma_nic_args(0, options);
     g_autofree char *nic1 = qerdma_nic_args(1, options);
+    g_autofree char *port = NULL;
     QOSState *qs;
     int fds[2];
+
+    if (raw) {
+        g_assert_cmpint(socketpair(AF_UNIX, SOCK_DGRAM, 0, fds), ==, 0);
+        g_assert_cmpint(fcntl(fds[0], F_SETFD, FD_CLOEXEC), ==, 0);
+        g_assert_cmpint(fcntl(fds[0], F_SETFL, O_NONBLOCK), ==, 0);
+        port = g_strdup_printf("-netdev dgram,id=raw,local.type=fd,"
+                               "local.str=%d -netdev hubport,id=port2,"
+                               "hubid=0,netdev=raw ", fds[1]);
+        *raw = fds[0];
+    }
+    qs = qerdma_boot("%s%s%s", port ?: "", nic0, nic1);
+    if (raw) {
+        close(fds[1]);
+    }
+    d[0] = qerdma_new(qs, QERDMA_SLOT(0));
+    d[1] = qerdma_new(qs, QERDMA_SLOT(1));
+}
+
+void qerdma_meet(QErdma *d[2])
+{
+    static const uint8_t mac[2][6] = { QERDMA_MAC(0), QERDMA_MAC(1) };
+    uint8_t frame[QERDMA_FRAME_MAX];
     unsigned i;
 
-    g_assert_cmpint(socketpair(AF_UNIX, SOCK_DGRAM, 0, fds), ==, 0);
-    g_assert_cmpint(fcntl(fds[0], F_SETFD, FD_CLOEXEC), ==, 0);
-    qs = qerdma_boot("-netdev dgram,id=raw,local.type=fd,local.str=%d "
-                     "-netdev hubport,id=port2,hubid=0,netdev=raw %s%s",
-                     fds[1], nic0, nic1);
-    close(fds[1]);
     for (i = 0; i < 2; i++) {
-        d[i] = qerdma_new(qs, QERDMA_SLOT(i));
-        qerdma_announce(fds[0], i);
-        qerdma_settle(d[i]);
-    }
-    if (raw) {
-        *raw = fds[0];
-    } else {
-        close(fds[0]);
+        QErdmaNic *nic = qerdma_nic_new(d[0]->qs, QERDMA_NIC_SLOT(i));
+        QErdmaUdp udp = {
+            .src_mac = mac[i], .dst_mac = mac[!i],
+            .src_ip = d[i]->ip, .dst_ip = d[!i]->ip,
+            .src_port = 9, .dst_port = 9, .data = "hi", .len = 2,
+        };
+
+        qerdma_nic_send(nic, frame, qerdma_udp_frame(frame, &udp));
+        qerdma_nic_free(nic);
     }
 }
 
@@ -140,26 +159,6 @@ void qerdma_quit(QErdma *d0, QErdma *d1)
         qerdma_free(d1);
     }
     qtest_shutdown(qs);
-}
-
-void qerdma_announce(int raw, unsigned i)
-{
-    const uint8_t mac[6] = QERDMA_MAC(i);
-    uint8_t frame[60] = { 0 };
-
-    memset(frame, 0xff, 6);
-    memcpy(frame + 6, mac, 6);
-    stw_be_p(frame + 12, 0x0806);
-    stw_be_p(frame + 14, 1);            /* Ethernet */
-    stw_be_p(frame + 16, 0x0800);       /* IPv4 */
-    frame[18] = 6;
-    frame[19] = 4;
-    stw_be_p(frame + 20, 2);            /* reply */
-    memcpy(frame + 22, mac, 6);
-    stl_be_p(frame + 28, QERDMA_IP(i));
-    memset(frame + 32, 0xff, 6);
-    stl_be_p(frame + 38, QERDMA_IP(i));
-    g_assert_cmpint(send(raw, frame, sizeof(frame), 0), ==, sizeof(frame));
 }
 
 uint64_t qerdma_alloc(QErdma *d, size_t size)

@@ -219,14 +219,17 @@ void qerdma_free(QErdma *d);
 /* A machine with one NIC and HCA; @options go to -device erdma. */
 QErdma *qerdma_boot_one(const char *options);
 /*
- * A machine with two, which know each other's MAC address.  @raw gets a
- * datagram socket on the same hub, frame by frame; NULL: nobody listens.
+ * A machine with two.  @raw, if not NULL, gets a datagram socket on the same
+ * hub, frame by frame.
  */
 void qerdma_boot_two(QErdma *d[2], const char *options, int *raw);
+/*
+ * Lets the guest send a packet from each NIC to the other, as the TCP
+ * handshake of a connection does; the devices then know their next hops.
+ */
+void qerdma_meet(QErdma *d[2]);
 /* Frees the devices and ends the machine of the first. */
 void qerdma_quit(QErdma *d0, QErdma *d1);
-/* Sends an ARP announcement of NIC @i from the raw end of the hub. */
-void qerdma_announce(int raw, unsigned i);
 
 /* Zeroed, page-aligned guest memory */
 uint64_t qerdma_alloc(QErdma *d, size_t size);
