@@ -176,6 +176,8 @@ void erdma_decode_reg_mr(const uint8_t *raw, ErdmaRegMr *reg)
     uint32_t cfg0 = ldl_le_p(raw + A_ERDMA_CMD_REG_MR_CFG0);
     uint32_t cfg1 = ldl_le_p(raw + A_ERDMA_CMD_REG_MR_CFG1);
     uint32_t cfg2 = ldl_le_p(raw + A_ERDMA_CMD_REG_MR_CFG2);
+    uint32_t len = ldl_le_p(raw + A_ERDMA_CMD_REG_MR_LEN);
+    uint32_t high;
     unsigned i;
 
     memset(reg, 0, sizeof(*reg));
@@ -187,7 +189,7 @@ void erdma_decode_reg_mr(const uint8_t *raw, ErdmaRegMr *reg)
     reg->type = FIELD_EX32(cfg1, ERDMA_CMD_REG_MR_CFG1, TYPE);
     reg->pdn = FIELD_EX32(cfg1, ERDMA_CMD_REG_MR_CFG1, PDN);
     reg->start = ldq_le_p(raw + A_ERDMA_CMD_REG_MR_START);
-    reg->len = ldl_le_p(raw + A_ERDMA_CMD_REG_MR_LEN);
+    reg->len = len;
     reg->is_len_cut = reg->version == 0;
     reg->n_pages = FIELD_EX32(cfg2, ERDMA_CMD_REG_MR_CFG2, MTT_CNT);
     reg->level = FIELD_EX32(cfg2, ERDMA_CMD_REG_MR_CFG2, MTT_LEVEL);
@@ -196,8 +198,10 @@ void erdma_decode_reg_mr(const uint8_t *raw, ErdmaRegMr *reg)
     if (reg->version == 1) {
         reg->table_shift += FIELD_EX32(cfg2, ERDMA_CMD_REG_MR_CFG2,
                                        MTT_PAGE_SIZE);
-        reg->len |= (uint64_t)ldl_le_p(raw + A_ERDMA_CMD_REG_MR_LEN_H) << 32;
-        reg->n_pages |= (uint64_t)ldl_le_p(raw + A_ERDMA_CMD_REG_MR_MTT_CNT_H)
+        high = ldl_le_p(raw + A_ERDMA_CMD_REG_MR_LEN_H);
+        reg->len |= (uint64_t)high << 32;
+        high = ldl_le_p(raw + A_ERDMA_CMD_REG_MR_MTT_CNT_H);
+        reg->n_pages |= (uint64_t)high
                         << R_ERDMA_CMD_REG_MR_CFG2_MTT_CNT_LENGTH;
     }
     reg->pages[0] = ldq_le_p(raw + A_ERDMA_CMD_REG_MR_PAGES);
