@@ -115,7 +115,7 @@ static const ErdmaProp erdma_props[] = {
           "least retransmission timeout, in us"),
     XPORT("rto-max-us", rto_max_ns, US, 1000, 600000000,
           "greatest retransmission timeout, in us"),
-    XPORT("retry-max", retry_max, 1, 1, 1000,
+    XPORT("retry-max", retry_max, 1, 1, 200,
           "timeouts in a row before a connection fails"),
     XPORT("rnr-timeout-ms", rnr_timeout_ns, MS, 1, 3600000,
           "how long a peer may lack a receive before the sender fails, "

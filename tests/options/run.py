@@ -1,0 +1,280 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+# summary: each option of -device erdma, right and wrong
+"""Starts QEMU once per case without a guest.
+
+A wrong option must end QEMU with exit status 1 and one line that names the
+property, its value and what is allowed; device_add must refuse the same and
+leave the machine running. No case may crash QEMU.
+"""
+
+import itertools
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / 'scripts'))
+
+from tap import Tap  # noqa: E402
+
+LIMIT = 60
+MAC = '52:54:00:00:00:01'
+BASE = ['-accel', 'qtest', '-display', 'none', '-nodefaults',
+        '-netdev', 'hubport,id=n0,hubid=0', '-netdev', 'hubport,id=n1,hubid=0',
+        '-device', f'virtio-net-pci,netdev=n0,mac={MAC},id=nic0,romfile=']
+
+# options of a second device beside "eni=nic0" -> what QEMU has to say
+VALUES = {
+    'vectors=0': "property 'vectors' is 0, must be 1 to 32",
+    'vectors=33': "property 'vectors' is 33, must be 1 to 32",
+    'vectors=many': "expects",
+    'mtu=255': "property 'mtu' is 255, must be 0 or 256 to 65535",
+    'mtu=65536': "property 'mtu' is 65536, must be 0 to 65535",
+    'max-qp=1024': "property 'max-qp' is 1024, must be a multiple of 1024 "
+                   "less 1, 1023 to 524287",
+    'max-qp=0': "property 'max-qp' is 0, must be 1023 to 524287",
+    'max-cqe=1000': "property 'max-cqe' is 1000, must be a power of two",
+    'max-cqe=2097152': "property 'max-cqe' is 2097152, must be 64 to 1048576",
+    'max-recv-wr=100': "property 'max-recv-wr' is 100, must be a power of two",
+    'max-recv-wr=65536': "must be 64 to 32768",
+    'max-mr-size=3G': "property 'max-mr-size' is 3221225472, must be a power",
+    'max-mr-size=128G': "must be 4096 to 68719476736",
+    'ext-db-pages=2': "property 'ext-db-pages' is 2, must be 3 to 65280",
+    'udp-port=0': "property 'udp-port' is 0, must be 1 to 65535",
+    'udp-port=65536': "property 'udp-port' is 65536, must be 1 to 65535",
+    'cc=bbr': "property 'cc' is 'bbr', must be one of newreno, cubic",
+    'firmware-version=1.2.3': "property 'firmware-version' is '1.2.3', must "
+                              "be 0.MINOR.PATCH",
+    'firmware-version=0.2.65536': "numbers up to 65535",
+    'firmware-version=0.2.34x': "must be 0.MINOR.PATCH",
+    'retry-max=0': "property 'retry-max' is 0, must be 1 to 200",
+    'ack-every=0': "property 'ack-every' is 0, must be 1 to 1000",
+    'ack-delay-us=1000001': "must be 0 to 1000000",
+    'initial-rto-us=1': "property 'initial-rto-us' is 1, must be 1000 to",
+    'rto-min-us=99999999999': "property 'rto-min-us' is 99999999999, must be",
+    'rto-max-us=1': "property 'rto-max-us' is 1, must be",
+    'rto-min-us=20000,rto-max-us=10000':
+        "property 'rto-min-us' is 20000, must be at most rto-max-us (10000)",
+    'rnr-timeout-ms=0': "property 'rnr-timeout-ms' is 0, must be",
+    'initial-window=2G': "property 'initial-window' is 2147483648, must be",
+    'rx-buffer=1': "property 'rx-buffer' is 1, must be",
+    'pacing-quantum-us=0': "property 'pacing-quantum-us' is 0, must be",
+    'pacing=maybe': "expects 'on' or 'off'",
+    'version=4294967296': "property 'version' is 4294967296, must be 0 to",
+    'mac=52:54:00:00:00:02': "property 'mac' goes with 'netdev'",
+    'romfile=efi-e1000e.rom': "property 'romfile' is 'efi-e1000e.rom', must "
+                              "be empty",
+    'stats=1': "stats",
+    'no-such-option=1': "no-such-option",
+}
+
+# whole option strings -> what QEMU has to say
+WIRES = {
+    'erdma': "one of the properties 'eni'",
+    f'erdma,eni=nic0,netdev=n1,mac={MAC}': "only one of the properties 'eni'",
+    'erdma,eni=nic9': "property 'eni': there is no device 'nic9' (the NIC "
+                      "must be created before the HCA)",
+    'erdma,eni=rp0': "property 'eni': device 'rp0' (pcie-root-port) is not "
+                      "a NIC",
+    'erdma,eni=hca': "property 'eni': device 'hca' (erdma) is not a NIC",
+    'erdma,eni=bare': "property 'eni': NIC 'bare' has no netdev",
+    'erdma,eni=group': "property 'eni': NIC 'group' has the address "
+                       "01:00:5e:00:00:01, which is not a unicast one",
+    'erdma,eni=taken': "property 'eni': NIC 'taken' already has the HCA "
+                       "'hca2'",
+    'erdma,netdev=n9': "n9",
+    'erdma,netdev=n1': "property 'mac' is 00:00:00:00:00:00; with 'netdev' "
+                       "it must be",
+    'erdma,netdev=n1,mac=01:00:5e:00:00:01': "must be the unicast address",
+    'erdma,netdev=n0,mac=52:54:00:00:00:09': "n0",
+}
+
+OTHERS = ['-device', 'pcie-root-port,id=rp0,chassis=1,slot=1',
+          '-device', 'virtio-net-pci,id=bare,romfile=',
+          '-netdev', 'hubport,id=n2,hubid=0',
+          '-netdev', 'hubport,id=n3,hubid=0',
+          '-netdev', 'hubport,id=n4,hubid=0',
+          '-device', 'virtio-net-pci,netdev=n2,id=group,romfile=,'
+                     'mac=01:00:5e:00:00:01',
+          '-device', f'erdma,netdev=n3,mac={MAC},id=hca',
+          '-device', 'virtio-net-pci,netdev=n4,id=taken,romfile=',
+          '-device', 'erdma,eni=taken,id=hca2']
+
+RIGHT = [
+    'eni=nic0',
+    f'netdev=n1,mac={MAC}',
+    'eni=nic0,vectors=1',
+    'eni=nic0,max-qp=1023,max-cqe=64,max-recv-wr=64,max-mr-size=2G',
+    'eni=nic0,max-qp=524287,ext-db-pages=65280',
+    'eni=nic0,atomics=off,mtt-va=off,ext-db=off,udp-checksum=off',
+    'eni=nic0,mtu=256,udp-port=1,cc=newreno,firmware-version=0.65535.0',
+    'eni=nic0,mtu=65535,pacing=off,ecn=off,initial-window=15000,version=0',
+    'eni=nic0,rto-min-us=1000,rto-max-us=1000,retry-max=1,ack-every=1',
+]
+
+
+def qemu(args, stdin=None, machine='q35'):
+    """Exit status, standard output and the messages of one QEMU."""
+    result = subprocess.run([QEMU, '-M', machine, *args], input=stdin,
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                            text=True, timeout=LIMIT, check=False)
+    return result.returncode, result.stdout, result.stderr
+
+
+def qmp(args, commands, machine='q35'):
+    """Runs the QMP commands, then quit. Exit status and the answers."""
+    script = [{'execute': 'qmp_capabilities'}]
+    script += [{'execute': name, 'arguments': arguments}
+               for name, arguments in commands]
+    script.append({'execute': 'quit'})
+    status, out, err = qemu([*args, '-qmp', 'stdio'],
+                            '\n'.join(map(json.dumps, script)) + '\n',
+                            machine)
+    answers = [json.loads(line) for line in out.splitlines()]
+    answers = [a for a in answers if 'return' in a or 'error' in a]
+    return status, answers[1:len(commands) + 1], err
+
+
+def refused(tap, option, wanted, args):
+    status, out, err = qemu([*args, '-device', option, '-S'])
+    lines = err.splitlines()
+    tap.point(status == 1 and wanted in err and len(lines) == 1,
+              f'refused: {option}',
+              f'status {status}, wanted: {wanted}\n{out}{err}')
+
+
+def dictionary(option):
+    """What device_add takes, typed as -device would."""
+    driver, *pairs = option.split(',')
+    result = {'driver': driver}
+    for pair in pairs:
+        key, value = pair.split('=', 1)
+        result[key] = int(value) if value.isdigit() else value
+    return result
+
+
+def hot_refused(tap, options):
+    """device_add refuses too, and the machine goes on."""
+    status, answers, err = qmp(
+        BASE + OTHERS,
+        [('device_add', {**dictionary(o), 'bus': 'rp0'}) for o in options])
+    for (option, wanted), answer in zip(options.items(), answers):
+        text = answer.get('error', {}).get('desc', '')
+        tap.point(wanted in text, f'device_add refused: {option}',
+                  f'wanted: {wanted}\nanswer: {answer}')
+    tap.point(status == 0 and len(answers) == len(options),
+              'QEMU survived the refusals', f'status {status}\n{err}')
+
+
+def accepted(tap, option, machine):
+    stats = ('qom-get', {'path': '/machine/peripheral/hca0',
+                         'property': 'stats'})
+    objects = ('qom-get', {'path': '/machine/peripheral/hca0',
+                           'property': 'objects'})
+    change = ('qom-set', {'path': '/machine/peripheral/hca0',
+                          'property': 'vectors', 'value': 2})
+    migrate = ('migrate', {'uri': 'exec:cat >/dev/null'})
+    status, answers, err = qmp(
+        [*BASE, '-device', f'erdma,id=hca0,{option}'],
+        [stats, objects, change, migrate], machine)
+    good = status == 0 and len(answers) == 4 and not err \
+        and answers[0].get('return', {}).get('tx-packets') == 0 \
+        and answers[1].get('return', {}).get('qps') == 0 \
+        and 'cannot be changed' in json.dumps(answers[2]) \
+        and 'non-migratable device' in json.dumps(answers[3])
+    tap.point(good, f'accepted on {machine}: {option}',
+              f'status {status}\n{answers}\n{err}')
+
+
+def described(tap):
+    status, out, err = qemu(['-device', 'erdma,help'])
+    ours = set()
+    for option in [*VALUES, *RIGHT]:
+        ours |= {pair.split('=')[0] for pair in option.split(',')}
+    ours -= {'romfile', 'no-such-option'}
+    bad = [name for name in sorted(ours)
+           if not any(line.startswith(f'  {name}=<') and ' - ' in line
+                      for line in out.splitlines())]
+    tap.point(status == 0 and not bad, '-device erdma,help describes all',
+              f'status {status}, without a description: {bad}\n{err}')
+
+
+def multiqueue(tap):
+    """A tap device with two queues cannot be had everywhere."""
+    name = 'refused: a netdev with two queues'
+    nic = ['-netdev', 'tap,id=mq,queues=2,ifname=erdmaopt0,script=no,'
+           'downscript=no',
+           '-device', 'virtio-net-pci,netdev=mq,mq=on,id=nic2,romfile=']
+    status, _, err = qemu([*BASE, *nic, '-device', 'erdma,eni=nic2', '-S'])
+    if 'could not' in err or 'tap' in err and 'property' not in err:
+        tap.skip(name, err.splitlines()[0])
+        return
+    tap.point(status == 1 and "netdev 'mq' has 2 queues" in err, name, err)
+
+
+def vhost(tap):
+    name = 'refused: a vhost-user netdev'
+    status, _, err = qemu([
+        *BASE, '-chardev', 'null,id=nobody', '-netdev',
+        'vhost-user,id=vu,chardev=nobody', '-device', 'erdma,eni=nic2'])
+    if 'vhost-user' in err and 'property' not in err:
+        tap.skip(name, err.splitlines()[0])
+        return
+    tap.point(status == 1 and 'uses vhost' in err, name, err)
+
+
+def gone(tap):
+    """NIC and netdev may go away under the HCA, in any order.
+
+    Nobody switched the slots on, so that device_del acts at once.
+    """
+    ports = ['-global', 'ICH9-LPC.acpi-pci-hotplug-with-bridge-support=off']
+    for i in range(2):
+        ports += ['-device', f'pcie-root-port,id=rp{i},chassis={i},slot={i}']
+    adds = [('device_add', {'driver': 'virtio-net-pci', 'id': 'nic1',
+                            'netdev': 'n1', 'romfile': '', 'bus': 'rp0'}),
+            ('device_add', {'driver': 'erdma', 'id': 'hca1', 'eni': 'nic1',
+                            'bus': 'rp1'})]
+    dels = {'nic1': ('device_del', {'id': 'nic1'}),
+            'n1': ('netdev_del', {'id': 'n1'}),
+            'hca1': ('device_del', {'id': 'hca1'})}
+    for order in itertools.permutations(dels):
+        status, answers, err = qmp(
+            [*BASE, *ports], adds + [dels[name] for name in order] +
+            [('qom-list', {'path': '/machine/peripheral'})])
+        left = [c['name'] for c in answers[-1].get('return', [])
+                if c['name'] in dels] if answers else ['?']
+        tap.point(status == 0 and not left and not err and
+                  all('return' in answer for answer in answers),
+                  'survived the removal of ' + ', '.join(order),
+                  f'status {status}, left: {left}\n{answers}\n{err}')
+
+
+def main():
+    tap = Tap()
+    described(tap)
+    for machine in ('q35', 'pc'):
+        for option in RIGHT:
+            accepted(tap, option, machine)
+    for option, wanted in VALUES.items():
+        refused(tap, f'erdma,eni=nic0,{option}', wanted, BASE)
+    for option, wanted in WIRES.items():
+        refused(tap, option, wanted, BASE + OTHERS)
+    hot_refused(tap, {o: w for o, w in WIRES.items() if 'netdev=' not in o})
+    multiqueue(tap)
+    vhost(tap)
+    gone(tap)
+    return tap.done()
+
+
+if 'ERDMA_QEMU' in os.environ:
+    QEMU = os.environ['ERDMA_QEMU']
+else:
+    subprocess.run([ROOT / 'erdma', 'build', '--quiet'], check=True,
+                   stdout=sys.stderr)
+    QEMU = subprocess.run([ROOT / 'erdma', 'build', '--path'], check=True,
+                          stdout=subprocess.PIPE, text=True).stdout.strip()
+sys.exit(main())
