@@ -165,23 +165,10 @@ static uint8_t requester_start_message(ErdmaEngine *e, ErdmaQp *qp,
     hdr->op = op;
     hdr->len = sqe->len;
     hdr->is_solicited = sqe->hdr.is_solicited && op != ERDMA_XPORT_OP_WRITE;
-    switch (op) {
-    case ERDMA_XPORT_OP_SEND_IMM:
-        hdr->imm = sqe->imm;
-        break;
-    case ERDMA_XPORT_OP_SEND_INV:
-        hdr->imm = sqe->inv_key;
-        break;
-    case ERDMA_XPORT_OP_WRITE_IMM:
-        hdr->imm = sqe->imm;
-        /* fall through */
-    case ERDMA_XPORT_OP_WRITE:
-        hdr->rkey = sqe->rkey;
-        hdr->raddr = sqe->raddr;
-        break;
-    default:
-        break;
-    }
+    /* What the opcode does not define was decoded as 0. */
+    hdr->imm = op == ERDMA_XPORT_OP_SEND_INV ? sqe->inv_key : sqe->imm;
+    hdr->rkey = sqe->rkey;
+    hdr->raddr = sqe->raddr;
     return ERDMA_WC_SUCCESS;
 }
 
