@@ -32,6 +32,7 @@ static void erdma_reset_hold(Object *obj, ResetType type)
     ErdmaState *s = ERDMA(obj);
 
     erdma_device_reset(s);
+    erdma_wire_forget(s);
     memset(s->latched, 0, sizeof(s->latched));
 }
 

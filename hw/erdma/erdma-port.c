@@ -63,6 +63,12 @@ static bool erdma_port_transmit(void *opaque, const ErdmaDatagram *dg)
     return erdma_wire_transmit(opaque, dg);
 }
 
+static void erdma_port_conn_open(void *opaque, uint32_t local_ip,
+                                 uint32_t peer_ip)
+{
+    erdma_wire_conn_open(opaque, local_ip, peer_ip);
+}
+
 static void G_GNUC_PRINTF(2, 3)
 erdma_port_guest_error(void *opaque, const char *fmt, ...)
 {
@@ -183,6 +189,7 @@ static const ErdmaPort erdma_port = {
     .kick = erdma_port_kick_cb,
     .transmit = erdma_port_transmit,
     .guest_error = erdma_port_guest_error,
+    .conn_open = erdma_port_conn_open,
     .trace = erdma_port_trace,
     .xport_trace = erdma_port_xport_trace,
 };

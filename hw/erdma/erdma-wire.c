@@ -136,13 +136,26 @@ static void erdma_wire_send_arp(ErdmaState *s, uint16_t op, uint32_t own_ip,
     erdma_wire_send(s, nic, vnet_len, frame, ERDMA_ARP_FRAME_LEN);
 }
 
-static void erdma_wire_ask(ErdmaState *s, const ErdmaDatagram *dg)
+static void erdma_wire_ask(ErdmaState *s, uint32_t own_ip, uint32_t ip)
 {
-    if (erdma_neigh_ask(s->wire.hops, dg->dst_ip, erdma_wire_now())) {
+    if (erdma_neigh_ask(s->wire.hops, ip, erdma_wire_now())) {
         s->wire.stats.arp_asked++;
-        trace_erdma_neigh_ask(s->name, dg->dst_ip);
-        erdma_wire_send_arp(s, ERDMA_ARP_REQUEST, dg->src_ip, dg->dst_ip,
-                            NULL);
+        trace_erdma_neigh_ask(s->name, ip);
+        erdma_wire_send_arp(s, ERDMA_ARP_REQUEST, own_ip, ip, NULL);
+    }
+}
+
+/*
+ * Ask before the first packet has to wait, and answer from now on: the end
+ * that only listens at first would never show its address otherwise.
+ */
+void erdma_wire_conn_open(ErdmaState *s, uint32_t local_ip, uint32_t peer_ip)
+{
+    if (s->wire.local) {
+        erdma_neigh_learn(s->wire.local, local_ip, s->mac.a);
+    }
+    if (local_ip != peer_ip && !erdma_neigh_lookup(s->wire.hops, peer_ip)) {
+        erdma_wire_ask(s, local_ip, peer_ip);
     }
 }
 
@@ -164,13 +177,10 @@ bool erdma_wire_transmit(ErdmaState *s, const ErdmaDatagram *dg)
         erdma_wire_drop(s, &w->stats.tx_no_wire, "no link");
         return true;
     }
-    if (w->local) {
-        erdma_neigh_learn(w->local, dg->src_ip, s->mac.a);
-    }
     hop = erdma_neigh_lookup(w->hops, dg->dst_ip);
     if (!hop) {
         erdma_wire_drop(s, &w->stats.tx_no_hop, "next hop unknown");
-        erdma_wire_ask(s, dg);
+        erdma_wire_ask(s, dg->src_ip, dg->dst_ip);
         return !w->blocked_on;
     }
     frame = erdma_frame_build(dg, s->mac.a, hop, s->has_udp_checksum);
@@ -284,6 +294,14 @@ bool erdma_wire_rx(ErdmaState *s, const uint8_t *frame, size_t len,
         erdma_port_input(s, &dg);
     }
     return true;
+}
+
+void erdma_wire_forget(ErdmaState *s)
+{
+    erdma_neigh_clear(s->wire.hops);
+    if (s->wire.local) {
+        erdma_neigh_clear(s->wire.local);
+    }
 }
 
 void erdma_wire_reset(ErdmaState *s)

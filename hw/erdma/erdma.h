@@ -150,11 +150,14 @@ bool erdma_netdev_check(NetClientState *nc, int n_queues, const char *prop,
 /* erdma-wire.c */
 void erdma_wire_init(ErdmaState *s);
 void erdma_wire_exit(ErdmaState *s);
-/* Forgets next hops and packets on their way. */
+/* Forgets packets on their way to ourselves. */
 void erdma_wire_reset(ErdmaState *s);
+/* Forgets what the guest and the network told about addresses. */
+void erdma_wire_forget(ErdmaState *s);
 /* The netdev or NIC has gone: what it did not take is lost. */
 void erdma_wire_unblock(ErdmaState *s);
-/* As ErdmaPort.transmit */
+/* As in ErdmaPort */
+void erdma_wire_conn_open(ErdmaState *s, uint32_t local_ip, uint32_t peer_ip);
 bool erdma_wire_transmit(ErdmaState *s, const ErdmaDatagram *dg);
 /* Queues a copy for erdma_wire_drain(); false when that fills the queue. */
 bool erdma_wire_defer(ErdmaState *s, const ErdmaDatagram *dg);

@@ -57,6 +57,12 @@ typedef struct ErdmaPort {
     void (*guest_error)(void *opaque, const char *fmt, ...)
         G_GNUC_PRINTF(2, 3);
 
+    /*
+     * Optional, may be NULL.  A connection between these addresses opens:
+     * its packets may come and go from now on.
+     */
+    void (*conn_open)(void *opaque, uint32_t local_ip, uint32_t peer_ip);
+
     /* Optional, may be NULL. */
     void (*trace)(void *opaque, ErdmaEvent event, uint32_t id, uint64_t a,
                   uint64_t b);

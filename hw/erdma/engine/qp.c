@@ -370,6 +370,9 @@ static uint8_t qp_connect(ErdmaEngine *e, ErdmaQp *qp, const ErdmaModifyQp *m,
         qp_flush(e, qp, true);
         return ERDMA_CMD_ERR_BUSY;
     }
+    if (e->port->conn_open) {
+        e->port->conn_open(e->opaque, p.local_ip, p.peer_ip);
+    }
     erdma_xport_conn_info(qp->conn, &info);
     qp->rx_msn = info.rx_msn;
     qp->has_failed_wqe = false;
