@@ -1,0 +1,330 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A set of linked guests.
+
+Guest I (from 1) is guestI, 10.9.0.I on its interface eth0 (the link, MAC
+52:54:00:09:00:I) and 10.0.2.15 on user0 (QEMU's user network).  Its HCA is
+the device hca0 of QEMU, sharing the NIC nic0.
+"""
+
+import concurrent.futures
+import os
+import re
+import shutil
+import tempfile
+import time
+from dataclasses import dataclass, field
+
+from . import accel, paths
+from .agent import STATUS_TIMEOUT
+from .errors import GuestError
+from .machine import Base, Machine, spawn, tail
+
+MAX_GUESTS = 64
+HCA_TIMEOUT = 30
+
+
+@dataclass
+class Options:
+    n: int = 2
+    kernel: str = "6.12"
+    rdma: str = "erdma"         # erdma, siw, rxe or none
+    device: str = ""            # more properties of -device erdma
+    nic: str = "virtio-net-pci"
+    mtu: int = 1500
+    smp: int = 1
+    mem: str = "1G"
+    accel: str = "tcg"          # tcg, kvm or auto
+    qemu: list = field(default_factory=list)    # more QEMU arguments
+    cmdline: str = ""           # more kernel parameters
+    restrict: bool = False      # the user network ends at its gateway
+    cold: bool = False          # boot, whether or not there is a saved state
+    dump: bool = False          # the link's frames go to LOGDIR/guestI.pcap
+
+
+def mac(i):
+    return "52:54:00:09:00:%02x" % i
+
+
+def address(i):
+    return "10.9.0.%d" % i
+
+
+def make_rundir():
+    """A directory for sockets, named after us; dead runs' ones are removed."""
+    parent = os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir()
+    for name in os.listdir(parent):
+        match = re.fullmatch(r"erdma-guests-(\d+)-\w+", name)
+        if match and not os.path.exists("/proc/" + match.group(1)):
+            shutil.rmtree(os.path.join(parent, name), ignore_errors=True)
+    return tempfile.mkdtemp(prefix="erdma-guests-%d-" % os.getpid(),
+                            dir=parent)
+
+
+class Guest:
+    """One guest; commands run in it through run() and start()."""
+
+    def __init__(self, index, machine, options):
+        self.index, self.machine, self.options = index, machine, options
+        self.name, self.ip = machine.name, address(index)
+        self._log_mark = 0
+
+    @property
+    def qmp(self):
+        return self.machine.qmp
+
+    def start(self, command, timeout=60, **how):
+        """Start a command and return it (agent.Command)."""
+        return self.machine.agent.start(command, timeout, **how)
+
+    def run(self, command, timeout=60, check=True, stdin=None, merge=False):
+        """Run a command; with check its failure is a GuestError."""
+        cmd = self.machine.agent.start(command, timeout, merge=merge,
+                                       stdin=stdin is not None)
+        if stdin is not None:
+            cmd.feed(stdin)
+            cmd.end_stdin()
+        result = cmd.wait()
+        if check and not result.ok:
+            raise GuestError(
+                "%s: `%s` %s: %s" % (
+                    self.name, command,
+                    "timed out" if result.status == STATUS_TIMEOUT
+                    else "ended with status %d" % result.status,
+                    (result.out[-400:] + result.err[-400:]).strip()))
+        return result
+
+    def wait_until(self, test, timeout, what):
+        """Poll the shell expression `test` in the guest."""
+        limit = "i=0; until %s; do [ $i -lt %d ] || exit 1; " \
+                "sleep 0.02; i=$((i+1)); done" % (test, timeout * 50)
+        if not self.run(limit, timeout * 3 + 10, check=False).ok:
+            raise self.machine.fail("%s within %d s" % (what, timeout))
+
+    def setup(self):
+        """Plug the NIC and the HCA, and wait until both can be used."""
+        o = self.options
+        self.machine.agent.setup(self.name)
+        self.qmp.device_add(o.nic, id="nic0", bus="rp0", netdev="link0",
+                            mac=mac(self.index),
+                            **({"romfile": ""} if "net" in o.nic or
+                               "e1000" in o.nic else {}))
+        self.wait_until("[ -e /sys/class/net/eth0 ]", 20,
+                        "the NIC did not appear")
+        self.run("ip link set eth0 mtu %d && ip link set eth0 up && "
+                 "ip addr add %s/24 dev eth0" % (o.mtu, self.ip))
+        if o.rdma == "erdma":
+            self.add_hca()
+        elif o.rdma in ("siw", "rxe"):
+            self.add_soft_rdma(o.rdma)
+
+    def add_hca(self, ident="hca0", bus="rp1", eni="nic0", more=None):
+        """Plug an erdma HCA and wait for an active port."""
+        known = self.rdma_devices()
+        properties = {"id": ident, "bus": bus, "eni": eni}
+        for item in (self.options.device if more is None else more).split(","):
+            if item:
+                key, _, value = item.partition("=")
+                properties[key] = value or "on"
+        self.qmp.device_add("erdma", **properties)
+        old = "|".join(known) or "-"
+        self.wait_until(
+            "cat $(ls -d /sys/class/infiniband/* 2>/dev/null | "
+            "grep -vE '/(%s)$' | sed 's,$,/ports/1/state,') /dev/null "
+            "2>/dev/null | grep -q ACTIVE" % old,
+            HCA_TIMEOUT, "no RDMA device with an active port appeared")
+
+    def rdma_devices(self):
+        return self.run("ls /sys/class/infiniband 2>/dev/null || :") \
+            .out.split()
+
+    def add_soft_rdma(self, kind):
+        """A siw or rxe device over eth0, named siw0 or rxe0."""
+        self.run("modprobe %s && rdma link add %s0 type %s netdev eth0"
+                 % ({"rxe": "rdma_rxe"}.get(kind, kind), kind, kind))
+
+    def del_soft_rdma(self, kind):
+        self.run("rdma link delete %s0" % kind)
+
+    def log_problems(self):
+        """Kernel messages of level warning and worse since the last call,
+        and whatever looks like an oops."""
+        lines = self.run("dmesg -r", check=False).out.splitlines()
+        new, self._log_mark = lines[self._log_mark:], len(lines)
+        bad = []
+        for line in new:
+            level, _, text = line.partition(">")
+            try:
+                priority = int(level.lstrip("<")) & 7
+            except ValueError:
+                priority = 6
+            if "loading out-of-tree module" in text:
+                continue                # says nothing about the driver
+            if (priority <= 4 and "erdma" in text.lower()) or any(
+                    word in text for word in
+                    ("WARNING:", "BUG:", "Oops", "Call Trace", "KASAN",
+                     "refcount_t", "UBSAN", "blocked for more than",
+                     "general protection", "unable to handle",
+                     "soft lockup", "Kernel panic")):
+                bad.append(text.strip())
+        return bad
+
+    def wire_packets(self):
+        """Frames the link's NIC and the HCA have sent, as the guest counts."""
+        return int(self.run("cat /sys/class/net/eth0/statistics/tx_packets")
+                   .out)
+
+
+class GuestSet:
+    """N linked guests; also a context manager.  guests[1] is the first."""
+
+    def __init__(self, options=None, logdir=None, say=lambda text: None,
+                 **keywords):
+        self.options = options or Options(**keywords)
+        self.logdir = logdir or os.path.join(paths.BUILD, "logs", "guests")
+        self.say = say
+        self.guests = {}
+        self.rundir = None
+        self._hub = None
+
+    def __getitem__(self, i):
+        if i not in self.guests:
+            raise GuestError("no guest %r (there are 1 to %d)"
+                             % (i, len(self.guests)))
+        return self.guests[i]
+
+    def __iter__(self):
+        return iter(self.guests.values())
+
+    def __len__(self):
+        return len(self.guests)
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *exc):
+        self.stop()
+
+    def prepare(self):
+        """Make what is not cached yet; returns the base and its state."""
+        o = self.options
+        base = Base(o.kernel, None, "tcg", o.smp, o.mem, o.cmdline)
+        base.accel = accel.choose(o.accel, base)
+        return base, None if o.cold else base.saved_state()
+
+    def start(self):
+        o = self.options
+        if not 1 <= o.n <= MAX_GUESTS:
+            raise GuestError("%d guests: 1 to %d are possible"
+                             % (o.n, MAX_GUESTS))
+        base, state = self.prepare()
+        os.makedirs(self.logdir, exist_ok=True)
+        try:
+            self._start(base, state)
+        except GuestError as e:
+            if state is None or not any(
+                    m.restored and not m.agent for m in self._machines):
+                self.stop()
+                raise
+            self.say("%s: booting instead" % str(e).splitlines()[0])
+            self.stop()
+            paths.cache_drop(base.state_name())
+            try:
+                self._start(base, None)
+            except GuestError:
+                self.stop()
+                raise
+        return self
+
+    def _start(self, base, state):
+        o = self.options
+        self._machines = []
+        # Short: the path of a unix socket has room for 107 characters.
+        self.rundir = make_rundir()
+        if o.n > 2:
+            self._start_hub(base)
+        for i in range(1, o.n + 1):
+            machine = Machine(base, "guest%d" % i, self.rundir, self.logdir,
+                              [self._netdev(i)], self._extra(i), o.restrict)
+            for log in (machine.console_log,):
+                if os.path.exists(log):
+                    os.unlink(log)
+            self._machines.append(machine)
+            machine.start(state)
+            if o.n == 2 and i == 1:
+                self._wait_path(self._link_path(2), machine)
+        with concurrent.futures.ThreadPoolExecutor(o.n) as pool:
+            list(pool.map(self._bring_up, range(1, o.n + 1)))
+        self._check_link()
+
+    def _bring_up(self, i):
+        machine = self._machines[i - 1]
+        machine.connect()
+        guest = Guest(i, machine, self.options)
+        guest.setup()
+        self.guests[i] = guest
+        self.guests = dict(sorted(self.guests.items()))
+
+    def _link_path(self, i):
+        return os.path.join(self.rundir, "link%d" % i)
+
+    def _netdev(self, i):
+        """Two guests are linked directly, more by a hub."""
+        if self.options.n == 1:
+            return "hubport,id=link0,hubid=0"
+        server = self.options.n == 2 and i == 1
+        return "stream,id=link0,server=%s,addr.type=unix,addr.path=%s" % (
+            "on" if server else "off",
+            self._link_path(2 if self.options.n == 2 else i))
+
+    def _extra(self, i):
+        extra = list(self.options.qemu)
+        if self.options.dump:
+            extra += ["-object", "filter-dump,id=dump0,netdev=link0,file=%s"
+                      % os.path.join(self.logdir, "guest%d.pcap" % i)]
+        return extra
+
+    def _start_hub(self, base):
+        """A QEMU without a machine whose hub joins all links, so that no
+        guest depends on another one's process."""
+        args = [base.qemu, "-machine", "none", "-nodefaults", "-display",
+                "none", "-monitor", "none"]
+        for i in range(1, self.options.n + 1):
+            args += ["-netdev", "stream,id=s%d,server=on,addr.type=unix,"
+                                "addr.path=%s" % (i, self._link_path(i)),
+                     "-netdev", "hubport,id=h%d,hubid=0,netdev=s%d" % (i, i)]
+        self._hub_log = os.path.join(self.logdir, "hub.log")
+        self._hub = spawn(args, self._hub_log)
+        self._wait_path(self._link_path(self.options.n), None)
+
+    def _wait_path(self, path, machine):
+        end = time.monotonic() + 20
+        while not os.path.exists(path):
+            if machine and not machine.alive():
+                raise machine.fail("QEMU ended with status %d"
+                                   % machine.process.returncode)
+            if self._hub and self._hub.poll() is not None:
+                raise GuestError("the hub ended (log: %s)\n%s" % (
+                    self._hub_log, tail(self._hub_log)))
+            if time.monotonic() > end:
+                raise GuestError("the link did not come up (%s)" % path)
+            time.sleep(0.01)
+
+    def _check_link(self):
+        for guest in list(self)[1:]:
+            result = guest.run("ping -c 1 -W 5 %s" % address(1), 20,
+                               check=False)
+            if not result.ok:
+                raise guest.machine.fail("it does not reach guest1")
+
+    def stop(self):
+        for machine in getattr(self, "_machines", []):
+            machine.stop()
+        if self._hub:
+            self._hub.kill()
+            self._hub.wait()
+            self._hub = None
+        if self.rundir:
+            shutil.rmtree(self.rundir, ignore_errors=True)
+            self.rundir = None
+        self.guests = {}
