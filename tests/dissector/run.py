@@ -1,0 +1,261 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+# summary: the Wireshark dissector against the transport's own packets
+"""usage: tests/dissector/run.py [CAPTURE...]
+
+Points, as TAP:
+
+  * every packet type, encoded by hw/erdma/xport/wire.c, shows exactly the
+    fields that went into it (samples.c says which);
+  * some thousand damaged packets: the dissector and wire.c agree on which of
+    them are malformed;
+  * the UDP port preference and the heuristic;
+  * captures of real traffic, if there are any: every datagram on the port is
+    dissected, none is malformed. They are the CAPTUREs named, or those of
+    $ERDMA_CAPTURES (separated by colons), or build/captures/*.pcap, where the
+    other suites leave theirs.
+"""
+
+import collections
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import xml.etree.ElementTree
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / 'scripts'))
+
+from tap import Tap  # noqa: E402
+
+SCRIPT = ROOT / 'tools' / 'wireshark' / 'erdma.lua'
+PORT = 64791
+OTHER_PORT = 5000
+MUTATIONS = 3000
+
+# What the packet list says about some of the samples
+INFO = {
+    'send-imm': 'DATA 1002 SEND_IMM MSN=3 [0,1) FIRST LAST imm=0x11223344 '
+                'len=1',
+    'write-first': 'DATA 4294967295 WRITE MSN=5 [0,1000) FIRST '
+                   'rkey=0x00012345 raddr=0x8899aabbccddeeff len=2500',
+    'write-again': 'DATA 2 WRITE MSN=5 [1000,2000) [retransmission]',
+    'read-resp': 'DATA 500 READ_RESP MSN=1 [0,64) FIRST LAST req=7 len=64',
+    'ack-ranges-wrap': 'ACK 2 delivered=4+123 largest=2 1-2 '
+                       '4294967280-4294967295',
+    'term': 'TERM 78 MSN=9 delivered=8+7: right missing',
+    'truncated': 'DATA 30 [malformed: length]',
+    'version-2': 'version 2',
+}
+
+Frame = collections.namedtuple('Frame', 'name verdict fields')
+
+
+class Failure(Exception):
+    """A step that everything else needs did not work."""
+
+
+def run(argv, **kwargs):
+    result = subprocess.run(argv, stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE, text=True,
+                            errors='replace', check=False, **kwargs)
+    if result.returncode:
+        raise Failure(f'{argv[0]}: exit status {result.returncode}\n'
+                      f'{result.stderr[-2000:]}')
+    return result
+
+
+def tshark(capture, *args, prefs=()):
+    """Standard output; anything that Lua complains about is a failure."""
+    argv = ['tshark', '-n', '-X', f'lua_script:{SCRIPT}']
+    for pref in prefs:
+        argv += ['-o', pref]
+    result = run(argv + ['-r', str(capture), *args])
+    for line in result.stderr.splitlines():
+        if 'lua' in line.lower():
+            raise Failure(line)
+    return result.stdout
+
+
+def select(capture, expression, field='frame.number', prefs=()):
+    """A field of the frames that a display filter selects."""
+    out = tshark(capture, '-Y', expression, '-T', 'fields', '-e', field,
+                 prefs=prefs)
+    return out.splitlines()
+
+
+def build(directory):
+    """Compiles samples.c with the transport's encoder."""
+    env = run(['sh', str(ROOT / 'scripts' / 'standalone-env.sh')]).stdout
+    tree = dict(line.split('=', 1) for line in env.splitlines()
+                if '=' in line)['QEMU_TREE']
+    glib = run(['pkg-config', '--cflags', '--libs', 'glib-2.0']).stdout.split()
+    program = directory / 'samples'
+    run(['gcc', '-std=gnu11', '-O1', '-g', '-Wall', '-Werror',
+         '-I', str(ROOT / 'tests' / 'shim'), '-I', str(ROOT / 'hw' / 'erdma'),
+         '-isystem', f'{tree}/include', '-o', str(program),
+         str(ROOT / 'tests' / 'dissector' / 'samples.c'),
+         str(ROOT / 'hw' / 'erdma' / 'xport' / 'wire.c'), *glib])
+    return program
+
+
+def read_expected(path):
+    frames = []
+    for line in path.read_text().splitlines():
+        if line.startswith('frame '):
+            _, name, verdict = line.split()
+            frames.append(Frame(name, verdict, []))
+        else:
+            field, value = line.split('=')
+            frames[-1].fields.append((field, int(value)))
+    return frames
+
+
+def field_value(name, show):
+    """A shown value as the number that samples.c gives."""
+    if show == '' or show in ('True', 'False'):
+        return int(show != 'False')
+    if name == 'erdma.payload':
+        return len(show.replace(':', '')) // 2
+    if name == 'erdma.response_time':
+        return round(float(show.split()[0]) * 1000)
+    return int(show, 0)
+
+
+# Only frame something, or repeat what their parts say
+GROUPS = {'erdma.flags', 'erdma.int', 'erdma.int.hop', 'erdma.msg',
+          'erdma.ack.range'}
+
+
+def read_details(text):
+    """Per frame: None, or the (field, value) pairs of our protocol."""
+    frames = []
+    for packet in xml.etree.ElementTree.fromstring(text).iter('packet'):
+        fields = None
+        for proto in packet.iter('proto'):
+            if proto.get('name') == 'erdma':
+                fields = [(x.get('name'), field_value(x.get('name'),
+                                                      x.get('show', '')))
+                          for x in proto.iter('field')
+                          if x.get('name').startswith('erdma.')
+                          and x.get('name') not in GROUPS]
+        frames.append(fields)
+    return frames
+
+
+def verdicts(capture, count, prefs=()):
+    """What the dissector thinks of each frame."""
+    result = ['foreign'] * count
+    for verdict, expression in (('ok', 'erdma'),
+                                ('version', 'erdma.bad_version'),
+                                ('malformed',
+                                 'erdma.malformed || _ws.malformed')):
+        for number in select(capture, expression, prefs=prefs):
+            result[int(number) - 1] = verdict
+    return result
+
+
+def check_samples(tap, program, directory):
+    capture, expected = directory / 'samples.pcap', directory / 'samples.txt'
+    run([str(program), str(capture), str(expected)])
+    frames = read_expected(expected)
+    shown = read_details(tshark(capture, '-2', '-T', 'pdml'))
+    info = tshark(capture, '-2', '-T', 'fields', '-e',
+                  '_ws.col.Info').splitlines()
+    judged = verdicts(capture, len(frames))
+    for i, frame in enumerate(frames):
+        if frame.fields:
+            missing = collections.Counter(frame.fields)
+            extra = collections.Counter(shown[i] or [])
+            tap.point(missing == extra, f'{frame.name}: fields',
+                      f'missing: {sorted((missing - extra).elements())}\n'
+                      f'extra: {sorted((extra - missing).elements())}')
+        tap.point(judged[i] == frame.verdict,
+                  f'{frame.name}: {frame.verdict}', f'got {judged[i]}')
+        if frame.name in INFO:
+            tap.point(info[i] == INFO[frame.name], f'{frame.name}: info',
+                      f'got {info[i]!r}')
+    left = set(INFO) - {frame.name for frame in frames}
+    tap.point(not left, 'every line of the packet list was compared', left)
+    return capture, frames
+
+
+def check_ports(tap, capture, frames):
+    """Which datagrams are ours with other preferences"""
+    at = next(i for i, frame in enumerate(frames)
+              if frame.name == 'other-port')
+    off = ['--disable-heuristic', 'erdma_udp']
+    found = tshark(capture, *off, '-Y', 'erdma', '-T', 'fields', '-e',
+                   'frame.number').split()
+    tap.point(found and str(at + 1) not in found,
+              'without the heuristic: the port only')
+    found = tshark(capture, *off, '-Y', 'erdma', '-T', 'fields', '-e',
+                   'frame.number', prefs=[f'erdma.port:{OTHER_PORT}']).split()
+    tap.point(found == [str(at + 1)], 'another port by preference', found)
+
+
+def check_mutations(tap, program, directory):
+    capture, expected = directory / 'mutated.pcap', directory / 'mutated.txt'
+    run([str(program), str(capture), str(expected), str(MUTATIONS)])
+    frames = read_expected(expected)
+    judged = verdicts(capture, len(frames))
+    wrong = [f'frame {i + 1}: {frame.verdict} by wire.c, {judged[i]} here'
+             for i, frame in enumerate(frames) if frame.verdict != judged[i]]
+    tap.point(not wrong, f'{MUTATIONS} damaged packets: same verdicts',
+              '\n'.join(wrong[:20]))
+    count = collections.Counter(frame.verdict for frame in frames)
+    tap.point(min(count[x] for x in ('ok', 'malformed', 'version')) > 20,
+              'damaged packets of each verdict', count)
+
+
+def captures():
+    if sys.argv[1:]:
+        return [pathlib.Path(x) for x in sys.argv[1:]]
+    if 'ERDMA_CAPTURES' in os.environ:
+        return [pathlib.Path(x)
+                for x in os.environ['ERDMA_CAPTURES'].split(':') if x]
+    return sorted((ROOT / 'build' / 'captures').glob('*.pcap'))
+
+
+def check_capture(tap, capture):
+    """Real traffic: whatever is on our port is ours and well formed."""
+    name = capture.name
+    total = len(select(capture, f'udp.port == {PORT} && !icmp'))
+    ours = len(select(capture, f'udp.port == {PORT} && !icmp && erdma'))
+    tap.point(total > 0 and ours == total,
+              f'{name}: all frames on the port dissected',
+              f'{ours} of {total}')
+    bad = select(capture, 'erdma.malformed || erdma.bad_version || '
+                 '(erdma && _ws.malformed)')
+    tap.point(not bad, f'{name}: none malformed', f'frames {bad[:20]}')
+    kinds = set(select(capture, 'erdma', 'erdma.type'))
+    tap.point({'1', '2'} <= kinds, f'{name}: data and acks', kinds)
+
+
+def main():
+    tap = Tap()
+    if not shutil.which('tshark'):
+        print('erdma: missing tool: tshark (run ./erdma deps)',
+              file=sys.stderr)
+        return 3
+    with tempfile.TemporaryDirectory(prefix='erdma.') as name:
+        directory = pathlib.Path(name)
+        try:
+            program = build(directory)
+            capture, frames = check_samples(tap, program, directory)
+            check_ports(tap, capture, frames)
+            check_mutations(tap, program, directory)
+            found = captures()
+            for path in found:
+                check_capture(tap, path)
+            if not found:
+                tap.skip('captures of real traffic', 'no suite left one')
+        except Failure as problem:
+            tap.point(False, 'everything runs', problem)
+    return tap.done()
+
+
+if __name__ == '__main__':
+    sys.exit(main())
