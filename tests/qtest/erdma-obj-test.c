@@ -38,11 +38,21 @@ static void expect_refused(QErdma *d, QErdmaCmd *cmd, const Bad *bad)
     }
 }
 
+/* The doorbell pages of a process: its own, before 6.12 everybody's */
+static void open_ctx(QErdma *d, QErdmaCtx *ctx)
+{
+    if (d->opt.flavor == QERDMA_LINUX_6_1) {
+        *ctx = (QErdmaCtx) { .sdb = 0x5f, .rdb = 0x79, .cdb = 0x61 };
+    } else {
+        g_assert_cmpint(qerdma_alloc_db(d, ctx), ==, 0);
+    }
+}
+
 /* ---- completion queues ---- */
 
 static void cq_kinds(QErdma *d)
 {
-    QErdmaCtx ctx = { .sdb = 0x5f, .rdb = 0x79, .cdb = 0x61 };
+    QErdmaCtx ctx;
     QErdmaCq cqs[] = {
         { .log2 = 6 },                      /* kernel */
         { .log2 = 1 },                      /* as small as they get */
@@ -52,6 +62,7 @@ static void cq_kinds(QErdma *d)
     };
     unsigned i;
 
+    open_ctx(d, &ctx);
     for (i = 0; i < ARRAY_SIZE(cqs); i++) {
         g_assert_cmpint(qerdma_create_cq(d, &cqs[i]), ==, 0);
     }
@@ -111,7 +122,7 @@ static void test_cq_refused(void)
         { A_ERDMA_CMD_CREATE_CQ_OFFSET, UINT32_MAX, 0xfffff000 },
     };
     QErdma *d = qerdma_boot_one(NULL);
-    QErdmaCtx ctx = { .sdb = 0x5f, .rdb = 0x79, .cdb = 0x61 };
+    QErdmaCtx ctx;
     QErdmaCq one = { .cqn = 1 };
     QErdmaCq kernel = { .cqn = 2 };
     QErdmaCq user = { .cqn = 3, .ctx = &ctx };
@@ -119,6 +130,7 @@ static void test_cq_refused(void)
     unsigned i;
 
     qerdma_start(d, NULL);
+    open_ctx(d, &ctx);
     g_assert_cmpint(qerdma_create_cq(d, &one), ==, 0);
     for (i = 0; i < ARRAY_SIZE(bad); i++) {
         qerdma_create_cq_cmd(d, &kernel, &cmd);
@@ -145,7 +157,7 @@ static void test_cq_refused(void)
 
 static void qp_kinds(QErdma *d)
 {
-    QErdmaCtx ctx = { .sdb = 0x5f, .rdb = 0x79, .cdb = 0x61 };
+    QErdmaCtx ctx;
     QErdmaCq cq = { 0 };
     QErdmaQp qps[] = {
         { .scq = &cq, .rcq = &cq, .pdn = 5 },
@@ -156,6 +168,7 @@ static void qp_kinds(QErdma *d)
     };
     unsigned i;
 
+    open_ctx(d, &ctx);
     g_assert_cmpint(qerdma_create_cq(d, &cq), ==, 0);
     for (i = 0; i < ARRAY_SIZE(qps); i++) {
         g_assert_cmpint(qerdma_create_qp(d, &qps[i]), ==, 0);
@@ -233,7 +246,7 @@ static void test_qp_refused(void)
         { A_ERDMA_CMD_CREATE_QP_RQ_MTT, 0xfffff000, 0xfffff000 },
     };
     QErdma *d = qerdma_boot_one(NULL);
-    QErdmaCtx ctx = { .sdb = 0x5f, .rdb = 0x79, .cdb = 0x61 };
+    QErdmaCtx ctx;
     QErdmaCq cq = { 0 };
     QErdmaQp one = { .scq = &cq, .rcq = &cq, .qpn = 1 };
     QErdmaQp kernel = { .scq = &cq, .rcq = &cq, .qpn = 2 };
@@ -245,6 +258,7 @@ static void test_qp_refused(void)
     unsigned i;
 
     qerdma_start(d, NULL);
+    open_ctx(d, &ctx);
     g_assert_cmpint(qerdma_create_cq(d, &cq), ==, 0);
     g_assert_cmpint(qerdma_create_qp(d, &one), ==, 0);
     for (i = 0; i < ARRAY_SIZE(bad); i++) {
@@ -284,6 +298,34 @@ static void test_qp_type(void)
         qerdma_cmd_set32(&cmd, A_ERDMA_CMD_CREATE_QP_CFG2, type);
         g_assert_cmpint(qerdma_cmd_exec(d, &cmd, NULL), ==, 0);
     }
+    qerdma_quit(d, NULL);
+}
+
+/* Pages that nobody was given, or that are not the creator's own */
+static void test_db_pages(void)
+{
+    QErdma *d = qerdma_boot_one(NULL);
+    QErdmaCtx mine, other;
+    QErdmaCq cq = { .ctx = &mine, .cqn = 5 };
+    QErdmaQp qp = { .ctx = &mine, .scq = &cq, .rcq = &cq, .qpn = 5 };
+    QErdmaCmd cmd;
+
+    qerdma_start(d, NULL);
+    open_ctx(d, &mine);
+    open_ctx(d, &other);
+    qerdma_create_cq_cmd(d, &cq, &cmd);
+    expect_refused(d, &cmd, &(Bad) { A_ERDMA_CMD_CREATE_CQ_CFG2, 0xffff,
+                                     0xffff });
+    qerdma_create_cq_cmd(d, &cq, &cmd);
+    expect_refused(d, &cmd, &(Bad) { A_ERDMA_CMD_CREATE_CQ_CFG2, 0xffff, 0 });
+    g_assert_cmpint(qerdma_create_cq(d, &cq), ==, 0);
+    qerdma_create_qp_cmd(d, &qp, &cmd);
+    expect_refused(d, &cmd, &(Bad) { A_ERDMA_CMD_CREATE_QP_DB_CFG, 0xffff,
+                                     other.rdb });
+    qerdma_create_qp_cmd(d, &qp, &cmd);
+    expect_refused(d, &cmd, &(Bad) { A_ERDMA_CMD_CREATE_QP_DB_CFG,
+                                     0xffff0000, 0xffff0000 });
+    g_assert_cmpint(qerdma_create_qp(d, &qp), ==, 0);
     qerdma_quit(d, NULL);
 }
 
@@ -387,6 +429,7 @@ int main(int argc, char **argv)
     qtest_add_func("/erdma/obj/qp-incarnation", test_qp_incarnation);
     qtest_add_func("/erdma/obj/qp-refused", test_qp_refused);
     qtest_add_func("/erdma/obj/qp-type", test_qp_type);
+    qtest_add_func("/erdma/obj/db-pages", test_db_pages);
     qtest_add_func("/erdma/obj/modify", test_modify);
     qtest_add_func("/erdma/obj/modify-refused", test_modify_refused);
     qtest_add_func("/erdma/obj/reflush", test_reflush);

@@ -6,6 +6,7 @@
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
 #include "hw/pci/pci_regs.h"
+#include "qobject/qdict.h"
 #include "erdma.h"
 #include "erdma-nic.h"
 
@@ -159,6 +160,34 @@ void qerdma_quit(QErdma *d0, QErdma *d1)
         qerdma_free(d1);
     }
     qtest_shutdown(qs);
+}
+
+static uint64_t qerdma_counter(QErdma *d, const char *property,
+                               const char *name)
+{
+    g_autofree char *path = g_strdup_printf("/machine/peripheral/rdma%u",
+                                            d->ip - QERDMA_IP(0));
+    QDict *rsp, *dict;
+    uint64_t val;
+
+    rsp = qtest_qmp(d->qts, "{ 'execute': 'qom-get', 'arguments': "
+                    "{ 'path': %s, 'property': %s } }", path, property);
+    dict = qdict_get_qdict(rsp, "return");
+    g_assert_nonnull(dict);
+    g_assert_true(qdict_haskey(dict, name));
+    val = qdict_get_int(dict, name);
+    qobject_unref(rsp);
+    return val;
+}
+
+uint64_t qerdma_stat(QErdma *d, const char *name)
+{
+    return qerdma_counter(d, "stats", name);
+}
+
+uint64_t qerdma_objects(QErdma *d, const char *name)
+{
+    return qerdma_counter(d, "objects", name);
 }
 
 uint64_t qerdma_alloc(QErdma *d, size_t size)

@@ -231,6 +231,10 @@ void qerdma_meet(QErdma *d[2]);
 /* Frees the devices and ends the machine of the first. */
 void qerdma_quit(QErdma *d0, QErdma *d1);
 
+/* A counter of the device's "stats" or "objects"; the device's id: rdma<i> */
+uint64_t qerdma_stat(QErdma *d, const char *name);
+uint64_t qerdma_objects(QErdma *d, const char *name);
+
 /* Zeroed, page-aligned guest memory */
 uint64_t qerdma_alloc(QErdma *d, size_t size);
 uint32_t qerdma_read32(QErdma *d, uint32_t reg);
