@@ -85,6 +85,11 @@ static bool rig_transmit(void *opaque, const ErdmaDatagram *dg)
             launch(rig, &p, when_ns + rig->delay_ns + fate.extra_ns);
         }
     }
+    g_assert_cmpuint(e->unblock_ns, ==, ERDMA_XPORT_NEVER);
+    if (rig->is_blocking) {
+        e->unblock_ns = when_ns;
+        return false;
+    }
     return true;
 }
 
@@ -247,7 +252,7 @@ XportRig *rig_new(const ErdmaXportConfig *cfg)
 
         e->rig = rig;
         e->id = i;
-        e->next_ns = ERDMA_XPORT_NEVER;
+        e->next_ns = e->unblock_ns = ERDMA_XPORT_NEVER;
         e->sent = g_ptr_array_new_with_free_func(g_free);
         e->x = erdma_xport_new(&rig_ops, e, cfg ? cfg : &def);
     }
@@ -367,6 +372,9 @@ static bool step(XportRig *rig, uint64_t until_ns)
     }
     next_ns = MIN(rig->end[0].next_ns, rig->end[1].next_ns);
     next_ns = MIN(wire_ns, next_ns);
+    for (i = 0; i < 2; i++) {
+        next_ns = MIN(next_ns, rig->end[i].unblock_ns);
+    }
     if (next_ns > until_ns) {
         return false;
     }
@@ -376,7 +384,11 @@ static bool step(XportRig *rig, uint64_t until_ns)
         return true;
     }
     for (i = 0; i < 2; i++) {
-        if (rig->end[i].next_ns <= rig->now_ns) {
+        if (rig->end[i].unblock_ns <= rig->now_ns) {
+            rig->end[i].unblock_ns = ERDMA_XPORT_NEVER;
+            erdma_xport_unblock(rig->end[i].x);
+            rig_poll(rig, i);
+        } else if (rig->end[i].next_ns <= rig->now_ns) {
             rig_poll(rig, i);
         }
     }

@@ -49,6 +49,7 @@ typedef struct RigEnd {
     ErdmaXport *x;
     ErdmaXportConn *conn;
     uint64_t next_ns;           /* what poll returned */
+    uint64_t unblock_ns;        /* NEVER: the path is free */
     uint64_t n_polls;
     uint64_t n_packets;
     uint64_t n_data;
@@ -78,6 +79,7 @@ struct XportRig {
     uint8_t cc;
     uint64_t delay_ns;          /* one way */
     uint64_t bits_per_s;        /* serialisation; 0: takes no time */
+    bool is_blocking;           /* the path is blocked while a packet leaves */
     unsigned poll_budget;
     uint64_t busy_until[2];
     uint64_t seq;
