@@ -64,7 +64,6 @@ insert() { # FILE ANCHOR LINE: LINE goes before the one line ANCHOR
 
 # The same for several lines, from a file in overlay/. Its first line tells
 # whether they are in there already, so it must be one of a kind.
-# shellcheck disable=SC2317 # for edits to come
 insert_file() { # FILE ANCHOR FRAGMENT
     want_file "$1"
     ! grep -qxF -- "$(head -n 1 "$repo/overlay/$3")" "$tree/$1" || return 0
@@ -106,6 +105,13 @@ edits() {
     append hw/meson.build "subdir('erdma')"
     insert meson.build "subdir('trace')" \
         "trace_events_subdirs += have_system ? ['hw/erdma'] : []"
+    # -object filter-netem
+    insert_file qapi/qom.json '# @FilterRedirectorProperties:' qom-netem.json
+    insert qapi/qom.json "    'filter-redirector'," "    'filter-netem',"
+    insert qapi/qom.json \
+        "      'filter-redirector':          'FilterRedirectorProperties'," \
+        "      'filter-netem':               'FilterNetemProperties',"
+
     link overlay/erdma.mak configs/devices/x86_64-softmmu/erdma.mak
 
     # Our qtests are listed in our tests/qtest/meson.build, which QEMU's reads
