@@ -1,0 +1,177 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+# summary: the documents against the program
+"""Points, as TAP:
+
+  * docs/erdma.md lists exactly the device's own properties, with the
+    defaults that -device erdma,help prints and the limits that QEMU names
+    when it refuses a value;
+  * every trace event pattern of that page matches an event;
+  * every sub-command has its section in README.md, and none is invented;
+  * every relative link between the documents leads somewhere.
+
+$ERDMA_QEMU names a QEMU to ask instead of the built one.
+"""
+
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / 'scripts'))
+
+from tap import Tap  # noqa: E402
+
+PAGE = ROOT / 'docs' / 'erdma.md'
+QUIET = ['-display', 'none', '-nodefaults', '-accel', 'qtest']
+NIC = ['-netdev', 'hubport,id=n0,hubid=0',
+       '-device', 'virtio-net-pci,netdev=n0,id=nic0,romfile=']
+
+
+def qemu_path():
+    if 'ERDMA_QEMU' in os.environ:
+        return os.environ['ERDMA_QEMU']
+    script = ['sh', str(ROOT / 'scripts' / 'cmd-build.sh')]
+    status = subprocess.call([*script, '--quiet'], stdout=sys.stderr)
+    if status:
+        sys.exit(status)
+    return subprocess.check_output([*script, '--path'], text=True).strip()
+
+
+def run(argv, **kwargs):
+    return subprocess.run(argv, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True, check=False,
+                          timeout=120, **kwargs)
+
+
+def table_rows(text, first):
+    """The cells of tables whose header row starts with @first."""
+    rows, inside = [], False
+    for line in text.splitlines():
+        cells = [cell.strip() for cell in line.strip().strip('|').split('|')]
+        if not line.startswith('|'):
+            inside = False
+        elif cells[0] == first:
+            inside = True
+        elif inside and not set(cells[0]) <= set('-: '):
+            rows.append(cells)
+    return rows
+
+
+def documented():
+    """Property -> (limits or None, default)"""
+    found = {}
+    for cells in table_rows(PAGE.read_text(), 'Property'):
+        name = cells[0].strip('`')
+        limits = cells[2] if len(cells) == 4 else None
+        found[name] = (limits, cells[-1].strip('`'))
+    return found
+
+
+def generic_properties(qemu):
+    """What every PCI device has"""
+    script = [{'execute': 'qmp_capabilities'},
+              {'execute': 'device-list-properties',
+               'arguments': {'typename': 'virtio-net-pci'}},
+              {'execute': 'qom-list-properties',
+               'arguments': {'typename': 'pci-device'}},
+              {'execute': 'quit'}]
+    result = run([qemu, '-M', 'none', *QUIET, '-qmp', 'stdio'],
+                 input='\n'.join(map(json.dumps, script)) + '\n')
+    answers = [json.loads(line) for line in result.stdout.splitlines()]
+    lists = [a['return'] for a in answers if a.get('return')]
+    return {entry['name'] for entry in lists[-1]}
+
+
+def helped(qemu):
+    """Property -> default or '' as -device erdma,help says"""
+    generic = generic_properties(qemu)
+    found = {}
+    for line in run([qemu, '-device', 'erdma,help']).stdout.splitlines():
+        match = re.match(r'  ([\w-]+)=<', line)
+        if match and match.group(1) not in generic:
+            default = re.search(r'\(default: ([^()]*)\)$', line)
+            found[match.group(1)] = default.group(1) if default else ''
+    return found
+
+
+def check_properties(tap, qemu):
+    page, device = documented(), helped(qemu)
+    tap.point(len(device) > 20 and set(page) == set(device),
+              'docs/erdma.md lists the properties of the device',
+              f'only in the page: {sorted(set(page) - set(device))}\n'
+              f'only in QEMU: {sorted(set(device) - set(page))}')
+    for name in sorted(set(page) & set(device)):
+        limits, default = page[name]
+        tap.point(default == device[name], f'{name}: default',
+                  f'page {default!r}, QEMU {device[name]!r}')
+        if limits and limits != 'on, off':
+            check_limits(tap, qemu, name, limits)
+
+
+def check_limits(tap, qemu, name, limits):
+    """Asks for values beyond; QEMU's answer names the limits."""
+    low, high = map(int, limits.split(' to '))
+    for value in ([low - 1] if low else []) + [high + 1]:
+        result = run([qemu, '-M', 'pc', *QUIET, *NIC, '-S', '-device',
+                      f'erdma,eni=nic0,{name}={value}'])
+        tap.point(result.returncode == 1 and
+                  (f'must be {low} to {high}\n' in result.stderr or
+                   high == 2**64 - 1),
+                  f'{name}: {value} is refused, {limits} named',
+                  result.stderr)
+
+
+def check_traces(tap):
+    events = {line.split('(')[0] for line in
+              (ROOT / 'hw/erdma/trace-events').read_text().splitlines()
+              if line.startswith('erdma_')}
+    text = PAGE.read_text()
+    patterns = {p for row in table_rows(text, 'Events')
+                for p in re.findall(r'`(erdma_[\w*]+)`', row[0])}
+    patterns |= set(re.findall(r"-trace '?(erdma_[\w*]+)", text))
+    bad = [p for p in sorted(patterns) if not any(
+        re.fullmatch(p.replace('*', r'\w*'), event) for event in events)]
+    tap.point(patterns and not bad, 'trace events of the page exist', bad)
+    left = [event for event in sorted(events) if not any(
+        re.fullmatch(p.replace('*', r'\w*'), event) for p in patterns)]
+    tap.point(not left, 'no trace event is left out', left)
+
+
+def check_commands(tap):
+    names = {path.stem[len('cmd-'):]
+             for path in (ROOT / 'scripts').glob('cmd-*')}
+    text = (ROOT / 'README.md').read_text()
+    listed = {re.match(r'[\w-]+', row[0].strip('`')).group()
+              for row in table_rows(text, 'Sub-command')}
+    tap.point(names == listed, 'README.md lists the sub-commands',
+              f'missing: {sorted(names - listed)}, '
+              f'too many: {sorted(listed - names)}')
+
+
+def check_links(tap):
+    pages = [*ROOT.glob('*.md'), *(ROOT / 'docs').rglob('*.md')]
+    for page in sorted(pages):
+        bad = []
+        for target in re.findall(r'\]\(([^)\s]+)\)', page.read_text()):
+            path = target.split('#')[0]
+            if ':' not in path and path and \
+                    not (page.parent / path).exists():
+                bad.append(target)
+        tap.point(not bad, f'links of {page.relative_to(ROOT)}', bad)
+
+
+def main():
+    tap = Tap()
+    check_commands(tap)
+    check_links(tap)
+    check_traces(tap)
+    check_properties(tap, qemu_path())
+    return tap.done()
+
+
+if __name__ == '__main__':
+    sys.exit(main())
