@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Two ends of a connection: what is sent arrives. */
+/*
+ * Life of a connection: what is sent arrives; a peer that is late, not ready,
+ * silent, small, of another time or hostile.
+ */
 
 #include "qemu/osdep.h"
+#include "xport/wire.h"
 #include "xport-rig.h"
 
 static void test_sizes(void)
@@ -24,6 +28,7 @@ static void test_sizes(void)
     g_assert_cmpuint(rig_stats(rig, 0)->probes, ==, 0);
     g_assert_cmpuint(rig_stats(rig, 1)->rtos, ==, 0);
     g_assert_cmpuint(rig->end[0].rx_bytes, ==, rig->end[1].rx_bytes);
+    g_assert_cmpuint(rig->end[0].n_tx_room, >, 0);
     /* Nothing happens any more once everything is done. */
     rig_run(rig, rig->now_ns + RIG_S);
     g_assert_cmpuint(rig->end[0].next_ns, ==, ERDMA_XPORT_NEVER);
@@ -31,9 +36,656 @@ static void test_sizes(void)
     rig_free(rig);
 }
 
+/* One end sends before the other one has opened. */
+static void test_early_data(void)
+{
+    XportRig *rig = rig_new(NULL);
+    ErdmaXportConnInfo info;
+    uint64_t start_ns;
+
+    rig_open(rig, 0);
+    rig_send(rig, 0, ERDMA_XPORT_OP_SEND, 5000);
+    rig_run(rig, rig->now_ns + 200 * RIG_US);
+    g_assert_cmpuint(rig_stats(rig, 1)->drops[ERDMA_XPORT_DROP_NO_CONN], ==,
+                     5);
+    start_ns = rig->now_ns;
+    rig_open(rig, 1);
+    g_assert_true(rig_run_done(rig, rig->now_ns + RIG_S));
+    /* Greeting, data, ack: no timeout (1 ms) was waited for, no window cut */
+    g_assert_cmpuint(rig->now_ns - start_ns, ==, 3 * rig->delay_ns);
+    rig_info(rig, 0, &info);
+    g_assert_cmpuint(info.cwnd, >=, 15000);
+    g_assert_cmpuint(info.ssthresh, ==, UINT64_MAX);
+    g_assert_cmpuint(info.rtos, ==, 0);
+    rig_free(rig);
+}
+
+/* Receiver not ready */
+typedef struct Rnr {
+    unsigned n_refuse;          /* from message 1 on */
+    bool is_ack_lost;
+} Rnr;
+
+static ErdmaXportRx rnr_rx(XportRig *rig, int end, uint32_t msn, uint32_t off)
+{
+    Rnr *rnr = rig->opaque;
+
+    if (msn >= 1 && rnr->n_refuse) {
+        rnr->n_refuse--;
+        return ERDMA_XPORT_RX_NOT_READY;
+    }
+    return ERDMA_XPORT_RX_OK;
+}
+
+static RigFate rnr_fate(XportRig *rig, RigPacket *p)
+{
+    Rnr *rnr = rig->opaque;
+
+    return (RigFate) { .is_lost = rnr->is_ack_lost && p->is_ack };
+}
+
+static void test_rnr_resume(void)
+{
+    Rnr rnr = { .n_refuse = 2 };
+    XportRig *rig = rig_new(NULL);
+    ErdmaXportConnInfo info;
+    uint64_t start_ns;
+    int i;
+
+    rig->opaque = &rnr;
+    rig->on_rx = rnr_rx;
+    rig->fate = rnr_fate;
+    rig_open_both(rig);
+    for (i = 0; i < 4; i++) {
+        rig_send(rig, 0, ERDMA_XPORT_OP_SEND, 3000);
+    }
+    g_assert_false(rig_run_done(rig, rig->now_ns + 20 * RIG_MS));
+    g_assert_cmpuint(rig->end[0].n_done, ==, 1);
+    g_assert_cmpuint(rig->end[1].rx_msn, ==, 1);
+    /* All of it was acked: held, not lost */
+    rig_info(rig, 0, &info);
+    g_assert_cmpuint(info.inflight, ==, 0);
+    g_assert_cmpuint(info.retransmits, ==, 0);
+    rig_info(rig, 1, &info);
+    g_assert_cmpuint(info.rx_held_bytes, ==, 9000);
+
+    /* Still not ready: nothing is consumed. */
+    erdma_xport_conn_rx_resume(rig->end[1].conn);
+    rig_poll(rig, 1);
+    g_assert_cmpuint(rig->end[1].rx_msn, ==, 1);
+
+    /* Ready; but what says so is lost, and the sender has to ask. */
+    rnr.is_ack_lost = true;
+    erdma_xport_conn_rx_resume(rig->end[1].conn);
+    rig_poll(rig, 1);
+    g_assert_cmpuint(rig->end[1].rx_msn, ==, 4);
+    rnr.is_ack_lost = false;
+    start_ns = rig->now_ns;
+    g_assert_true(rig_run_done(rig, rig->now_ns + RIG_S));
+    g_assert_cmpuint(rig->now_ns - start_ns, <, 64 * RIG_MS);
+    g_assert_cmpuint(rig_stats(rig, 0)->retransmits, ==, 0);
+    g_assert_cmpuint(rig->end[0].n_errors, ==, 0);
+    rig_free(rig);
+}
+
+static void test_rnr_timeout(void)
+{
+    Rnr rnr = { .n_refuse = UINT_MAX };
+    XportRig *rig = rig_new(NULL);
+    uint64_t start_ns;
+
+    rig->opaque = &rnr;
+    rig->on_rx = rnr_rx;
+    rig_open_both(rig);
+    rig_send(rig, 0, ERDMA_XPORT_OP_SEND, 10);
+    g_assert_true(rig_run_done(rig, rig->now_ns + RIG_S));
+    start_ns = rig->now_ns;
+    rig_send(rig, 0, ERDMA_XPORT_OP_SEND, 10);
+    rig_run(rig, rig->now_ns + 5 * RIG_S);
+    g_assert_cmpuint(rig->end[0].n_errors, ==, 1);
+    g_assert_cmpint(rig->end[0].error, ==, ERDMA_XPORT_ERR_RNR);
+    g_assert_cmpuint(rig->end[0].error_ns - start_ns, >=, 500 * RIG_MS);
+    g_assert_cmpuint(rig->end[0].error_ns - start_ns, <, 600 * RIG_MS);
+    g_assert_cmpuint(rig->end[0].n_polls, <, 100);
+    rig_free(rig);
+}
+
+/* More than the receiver keeps, while it is not ready */
+static void test_credit(void)
+{
+    Rnr rnr = { .n_refuse = 1 };
+    ErdmaXportConfig cfg;
+    ErdmaXportConnInfo info;
+    XportRig *rig;
+    int i;
+
+    rig_config(&cfg);
+    cfg.rx_buffer = 16384;
+    rig = rig_new(&cfg);
+    rig->opaque = &rnr;
+    rig->on_rx = rnr_rx;
+    rig_open_both(rig);
+    for (i = 0; i < 10; i++) {
+        rig_send(rig, 0, ERDMA_XPORT_OP_SEND, 100);
+        rig_send(rig, 0, ERDMA_XPORT_OP_SEND, 10000);
+    }
+    g_assert_false(rig_run_done(rig, rig->now_ns + 50 * RIG_MS));
+    rig_info(rig, 1, &info);
+    g_assert_cmpuint(info.rx_held_bytes, >, 10000);
+    g_assert_cmpuint(info.rx_held_bytes, <=, 16384);
+    g_assert_cmpuint(rig_stats(rig, 1)->drops[ERDMA_XPORT_DROP_NO_BUFFER], ==,
+                     0);
+    g_assert_cmpuint(rig_stats(rig, 0)->retransmits, ==, 0);
+    erdma_xport_conn_rx_resume(rig->end[1].conn);
+    rig_poll(rig, 1);
+    g_assert_true(rig_run_done(rig, rig->now_ns + RIG_S));
+    rig_free(rig);
+}
+
+static RigFate lose_all(XportRig *rig, RigPacket *p)
+{
+    return (RigFate) { .is_lost = true };
+}
+
+/* Silence: the configured number of timeouts, each twice the last */
+static void test_retry(void)
+{
+    ErdmaXportConfig cfg;
+    uint64_t start_ns, expected_ns = 0;
+    XportRig *rig;
+    unsigned i;
+
+    rig_config(&cfg);
+    cfg.retry_max = 4;
+    cfg.rto_max_ns = 8 * RIG_MS;
+    rig = rig_new(&cfg);
+    rig_open_both(rig);
+    rig->fate = lose_all;
+    start_ns = rig->now_ns;
+    rig_send(rig, 0, ERDMA_XPORT_OP_SEND, 10000);
+    /* No sample yet: twice the initial timeout, then doubled up to the cap */
+    for (i = 0; i <= cfg.retry_max; i++) {
+        expected_ns += MIN(2 * RIG_MS << i, cfg.rto_max_ns);
+    }
+    rig_run(rig, rig->now_ns + 10 * RIG_S);
+    g_assert_cmpuint(rig->end[0].n_errors, ==, 1);
+    g_assert_cmpint(rig->end[0].error, ==, ERDMA_XPORT_ERR_RETRY);
+    g_assert_cmpuint(rig->end[0].error_ns - start_ns, ==, expected_ns);
+    g_assert_cmpuint(rig_stats(rig, 0)->rtos, ==, cfg.retry_max);
+    /* The one that received nothing has nothing to complain about. */
+    g_assert_cmpuint(rig->end[1].n_errors, ==, 0);
+    rig_close(rig, 0);
+    rig_free(rig);
+}
+
+static RigFate lose_most(XportRig *rig, RigPacket *p)
+{
+    /* Every third packet of each end gets through. */
+    return (RigFate) { .is_lost = p->index % 3 != 2 };
+}
+
+static void test_terminate(void)
+{
+    XportRig *rig = rig_new(NULL);
+
+    rig_open_both(rig);
+    rig_send(rig, 0, ERDMA_XPORT_OP_SEND, 1000);
+    rig_send(rig, 0, ERDMA_XPORT_OP_SEND, 1000000);
+    rig_send(rig, 1, ERDMA_XPORT_OP_SEND, 1000000);
+    rig_run(rig, rig->now_ns + 300 * RIG_US);
+    rig->fate = lose_most;
+    erdma_xport_conn_terminate(rig->end[1].conn, 5, 1);
+    erdma_xport_conn_terminate(rig->end[1].conn, 6, 2);
+    rig_poll(rig, 1);
+    rig_run(rig, rig->now_ns + RIG_S);
+    g_assert_cmpuint(rig->end[0].n_terminated, ==, 1);
+    g_assert_cmpuint(rig->end[0].term_status, ==, 5);
+    g_assert_cmpuint(rig->end[0].term_msn, ==, 1);
+    /* The first message was consumed before. */
+    g_assert_cmpuint(rig->end[0].n_done, ==, 1);
+    g_assert_cmpuint(rig->end[1].n_done, ==, 0);
+    g_assert_cmpuint(rig->end[0].n_errors + rig->end[1].n_errors, ==, 0);
+    g_assert_cmpuint(rig_stats(rig, 1)->terminates_sent, ==, 1);
+    g_assert_cmpuint(rig_stats(rig, 0)->terminates_received, ==, 1);
+    g_assert_cmpuint(rig->end[0].next_ns, ==, ERDMA_XPORT_NEVER);
+    g_assert_cmpuint(rig->end[1].next_ns, ==, ERDMA_XPORT_NEVER);
+    rig_free(rig);
+}
+
+/* What was consumed before a terminate is done even if its ack was lost. */
+static void test_terminate_done(void)
+{
+    Rnr rnr = { .is_ack_lost = true };
+    XportRig *rig = rig_new(NULL);
+
+    rig->opaque = &rnr;
+    rig->fate = rnr_fate;
+    rig_open_both(rig);
+    rig_send(rig, 0, ERDMA_XPORT_OP_SEND, 10);
+    rig_run(rig, rig->now_ns + 60 * RIG_US);
+    g_assert_cmpuint(rig->end[0].n_done, ==, 0);
+    erdma_xport_conn_terminate(rig->end[1].conn, 5, 1);
+    rig_poll(rig, 1);
+    rig_run(rig, rig->now_ns + 60 * RIG_US);
+    g_assert_cmpuint(rig->end[0].n_done, ==, 1);
+    g_assert_cmpuint(rig->end[0].n_terminated, ==, 1);
+    rig_free(rig);
+}
+
+/* A peer that is gone: terminating ends in silence, not in an error. */
+static void test_terminate_alone(void)
+{
+    XportRig *rig = rig_new(NULL);
+
+    rig_open_both(rig);
+    rig->fate = lose_all;
+    erdma_xport_conn_terminate(rig->end[0].conn, 1, 0);
+    rig_poll(rig, 0);
+    rig_run(rig, rig->now_ns + 10 * RIG_S);
+    g_assert_cmpuint(rig->end[0].n_errors, ==, 0);
+    g_assert_cmpuint(rig->end[0].n_packets, ==, 1 + 1 + 8);
+    g_assert_cmpuint(rig->end[0].next_ns, ==, ERDMA_XPORT_NEVER);
+    rig_free(rig);
+}
+
+static RigFate lose_some(XportRig *rig, RigPacket *p)
+{
+    uint32_t *mtu = rig->opaque;
+
+    /* Nothing longer than the path allows gets through. */
+    return (RigFate) {
+        .is_lost = p->len + ERDMA_XPORT_IP_UDP_LEN > *mtu ||
+                   (p->is_data && p->data_index % 10 == 3),
+    };
+}
+
+static void test_mtu(void)
+{
+    static const uint32_t mtus[] = { 9000, 1500, 577, 256, 4000, 65535 };
+    uint32_t mtu = 9000;
+    ErdmaXportConfig cfg;
+    XportRig *rig;
+    unsigned i;
+
+    rig_config(&cfg);
+    cfg.mtu = mtu;
+    cfg.retry_max = 20;
+    rig = rig_new(&cfg);
+    rig->opaque = &mtu;
+    rig->fate = lose_some;
+    rig_open_both(rig);
+    rig_send(rig, 0, ERDMA_XPORT_OP_ATOMIC_CAS, 3000000);
+    rig_send(rig, 0, ERDMA_XPORT_OP_SEND, 100000);
+    for (i = 0; i < ARRAY_SIZE(mtus); i++) {
+        mtu = mtus[i];
+        erdma_xport_set_mtu(rig->end[0].x, mtu);
+        rig_run(rig, rig->now_ns + 300 * RIG_US);
+        g_assert_cmpuint(rig->end[1].rx_msn, ==, 0);
+    }
+    g_assert_true(rig_run_done(rig, rig->now_ns + 10 * RIG_S));
+    rig_free(rig);
+}
+
+static void forge(ErdmaWire *w, ErdmaWireType type, uint32_t number)
+{
+    memset(w, 0, sizeof(*w));
+    w->type = type;
+    w->dst_cookie = 0x1000;     /* end 0 */
+    w->src_cookie = 0x1001;
+    w->number = number;
+}
+
+static void inject(XportRig *rig, const ErdmaWire *w)
+{
+    uint8_t buf[ERDMA_WIRE_CONTROL_MAX];
+
+    rig_inject(rig, 0, buf, erdma_wire_encode(w, buf));
+}
+
+/* Acks for what was never sent, or again and again for the same */
+static void test_forged_ack(void)
+{
+    XportRig *rig = rig_new(NULL);
+    const uint64_t *drops = rig_stats(rig, 0)->drops;
+    ErdmaXportConnInfo before, after;
+    ErdmaWire w;
+    unsigned i;
+
+    rig->pn0[0] = 1000;
+    rig->pn0[1] = 2000;
+    rig_open_both(rig);
+    rig->fate = lose_all;
+    rig_send(rig, 0, ERDMA_XPORT_OP_SEND, 1000000);
+    rig_poll(rig, 0);
+    rig_info(rig, 0, &before);
+
+    /* A packet number not sent yet */
+    forge(&w, ERDMA_WIRE_ACK, 2010);
+    w.u.ack.n_ranges = 1;
+    w.u.ack.ranges[0] = (ErdmaWireRange) { 1000, 1010 };
+    w.u.ack.largest_pn = w.u.ack.trigger_pn = 1010;
+    inject(rig, &w);
+    g_assert_cmpuint(drops[ERDMA_XPORT_DROP_WINDOW], ==, 1);
+
+    /* A position beyond what was sent, beyond the message */
+    w.u.ack.ranges[0].last = w.u.ack.largest_pn = 1009;
+    w.u.ack.off = 1000000;
+    inject(rig, &w);
+    w.u.ack.off = 20000;
+    inject(rig, &w);
+    w.u.ack.msn = 1;
+    w.u.ack.off = 0;
+    inject(rig, &w);
+    g_assert_cmpuint(drops[ERDMA_XPORT_DROP_WINDOW], ==, 4);
+
+    /* An ack number from another life */
+    w.u.ack.msn = 0;
+    w.number = 2000 + (1 << 21);
+    inject(rig, &w);
+    g_assert_cmpuint(drops[ERDMA_XPORT_DROP_WINDOW], ==, 5);
+    rig_info(rig, 0, &after);
+    g_assert_cmpuint(before.inflight, ==, after.inflight);
+    g_assert_cmpuint(before.cwnd, ==, after.cwnd);
+
+    /* One packet acked a hundred times opens the window for one packet. */
+    w.number = 2010;
+    w.u.ack.ranges[0].last = w.u.ack.largest_pn = 1000;
+    w.u.ack.trigger_pn = 1000;
+    w.u.ack.credit = 1 << 20;
+    for (i = 0; i < 100; i++) {
+        w.number++;
+        inject(rig, &w);
+    }
+    rig_info(rig, 0, &after);
+    g_assert_cmpuint(after.cwnd, ==, before.cwnd + 1500);
+    rig_free(rig);
+}
+
+static void test_strangers(void)
+{
+    XportRig *rig = rig_new(NULL);
+    const uint64_t *drops = rig_stats(rig, 0)->drops;
+    uint8_t buf[ERDMA_WIRE_CONTROL_MAX];
+    ErdmaDatagram dg = {
+        .src_ip = 0x0a000009, .dst_ip = 0x0a000001, .data = buf,
+    };
+    ErdmaWire w;
+
+    rig->pn0[1] = 5000;
+    rig_open_both(rig);
+
+    forge(&w, ERDMA_WIRE_TERM, 5000);
+    w.dst_cookie = 0x77;
+    inject(rig, &w);
+    g_assert_cmpuint(drops[ERDMA_XPORT_DROP_NO_CONN], ==, 1);
+
+    /* The same connection in an earlier life of the peer */
+    forge(&w, ERDMA_WIRE_TERM, 5000);
+    w.src_cookie = 0x2001;
+    inject(rig, &w);
+    g_assert_cmpuint(drops[ERDMA_XPORT_DROP_PEER], ==, 1);
+
+    /* Everything right but the sender's address */
+    forge(&w, ERDMA_WIRE_TERM, 5000);
+    dg.len = erdma_wire_encode(&w, buf);
+    erdma_xport_input(rig->end[0].x, &dg, rig->now_ns);
+    g_assert_cmpuint(drops[ERDMA_XPORT_DROP_PEER], ==, 2);
+
+    /* Packet numbers before the first and far behind it */
+    forge(&w, ERDMA_WIRE_TERM, 4999);
+    inject(rig, &w);
+    forge(&w, ERDMA_WIRE_PING, 5000 + (1 << 21));
+    inject(rig, &w);
+    g_assert_cmpuint(drops[ERDMA_XPORT_DROP_WINDOW], ==, 2);
+
+    /* An answer to a question that was not asked */
+    forge(&w, ERDMA_WIRE_TERM_ACK, 0);
+    inject(rig, &w);
+    g_assert_cmpuint(drops[ERDMA_XPORT_DROP_WINDOW], ==, 3);
+
+    buf[0] = 0x65;
+    buf[1] = 0x52;
+    buf[2] = 0x21;
+    rig_inject(rig, 0, buf, 20);
+    g_assert_cmpuint(drops[ERDMA_XPORT_DROP_VERSION], ==, 1);
+    g_assert_cmpuint(rig->end[0].n_terminated, ==, 0);
+
+    forge(&w, ERDMA_WIRE_TERM, 5000);
+    inject(rig, &w);
+    g_assert_cmpuint(rig->end[0].n_terminated, ==, 1);
+    rig_free(rig);
+}
+
+/* Segments that contradict their message are dropped, whatever they say. */
+static void test_inconsistent(void)
+{
+    XportRig *rig = rig_new(NULL);
+    const uint64_t *drops = rig_stats(rig, 0)->drops;
+    uint8_t buf[2000] = { 0 };
+    ErdmaWire w;
+    size_t len;
+
+    rig_open_both(rig);
+    /* The rig checks what is delivered against this message. */
+    rig->fate = lose_all;
+    rig_send(rig, 1, ERDMA_XPORT_OP_SEND, 100);
+
+    /* Out of order: stored, and found to be too long when its turn comes */
+    forge(&w, ERDMA_WIRE_DATA, 1);
+    w.u.data.hdr.op = ERDMA_XPORT_OP_SEND;
+    w.u.data.off = 50;
+    w.u.data.len = 100;
+    w.u.data.is_last = true;
+    len = erdma_wire_encode(&w, buf) + 100;
+    rig_inject(rig, 0, buf, len);
+    g_assert_cmpuint(rig_stats(rig, 0)->rx_out_of_order, ==, 1);
+    rig_poll(rig, 1);
+    g_assert_cmpuint(rig->end[0].n_rx_calls, ==, 0);
+    rig->fate = NULL;
+    g_assert_true(rig_run_done(rig, rig->now_ns + RIG_S));
+
+    /* In order, but LAST too early */
+    rig_send(rig, 1, ERDMA_XPORT_OP_SEND, 100);
+    forge(&w, ERDMA_WIRE_DATA, 7);
+    w.u.data.hdr.op = ERDMA_XPORT_OP_SEND;
+    w.u.data.hdr.len = 100;
+    w.u.data.msn = 1;
+    w.u.data.len = 40;
+    w.u.data.is_first = w.u.data.is_last = true;
+    len = erdma_wire_encode(&w, buf) + 40;
+    rig_inject(rig, 0, buf, len);
+    g_assert_cmpuint(drops[ERDMA_XPORT_DROP_MALFORMED], ==, 1);
+    rig_free(rig);
+}
+
+/* Marks: one reduction per round trip, and none when the path is no good */
+static RigFate mark_some(XportRig *rig, RigPacket *p)
+{
+    bool *is_bleaching = rig->opaque;
+
+    if (p->is_data && *is_bleaching) {
+        p->ecn = 0;
+        p->data[3] &= ~ERDMA_WIRE_F_ECN;
+    } else if (p->is_data && p->data_index >= 20 && p->data_index < 24) {
+        g_assert_cmpuint(p->ecn, ==, ERDMA_WIRE_ECN_ECT0);
+        /* One place is enough; either may be lost on the way. */
+        if (p->data_index & 1) {
+            p->ecn = ERDMA_WIRE_ECN_CE;
+        } else {
+            p->data[3] |= ERDMA_WIRE_ECN_CE;
+        }
+    }
+    return (RigFate) { 0 };
+}
+
+static void test_ecn(void)
+{
+    bool is_bleaching = false;
+    XportRig *rig = rig_new(NULL);
+    ErdmaXportConnInfo info;
+
+    rig->cc = ERDMA_XPORT_CC_NEWRENO;
+    rig->opaque = &is_bleaching;
+    rig->fate = mark_some;
+    rig_open_both(rig);
+    rig_send(rig, 0, ERDMA_XPORT_OP_WRITE, 200000);
+    g_assert_true(rig_run_done(rig, rig->now_ns + RIG_S));
+    rig_info(rig, 0, &info);
+    g_assert_cmpuint(info.ce_echoed, ==, 4);
+    g_assert_cmpuint(rig_stats(rig, 1)->rx_ce, ==, 4);
+    g_assert_cmpuint(info.lost, ==, 0);
+    /* Cut once, from between 20 and 40 packets */
+    g_assert_cmpuint(info.ssthresh, >=, 10 * 1500);
+    g_assert_cmpuint(info.ssthresh, <=, 20 * 1500);
+    g_assert_cmpuint(rig_stats(rig, 0)->ecn_failures, ==, 0);
+
+    is_bleaching = true;
+    rig_send(rig, 0, ERDMA_XPORT_OP_WRITE, 200000);
+    g_assert_true(rig_run_done(rig, rig->now_ns + RIG_S));
+    g_assert_cmpuint(rig_stats(rig, 0)->ecn_failures, ==, 1);
+    rig_free(rig);
+}
+
+/* Memory that is gone: nothing more is sent, no error but the owner's */
+static void test_pull(void)
+{
+    XportRig *rig = rig_new(NULL);
+
+    rig_open_both(rig);
+    rig->end[0].is_pull_broken = true;
+    rig_send(rig, 0, ERDMA_XPORT_OP_SEND, 100);
+    rig_send(rig, 0, ERDMA_XPORT_OP_SEND, 100);
+    rig_run(rig, rig->now_ns + RIG_S);
+    g_assert_cmpuint(rig->end[0].n_data, ==, 0);
+    g_assert_cmpuint(rig->end[0].n_errors, ==, 0);
+    erdma_xport_conn_terminate(rig->end[0].conn, 7, 0);
+    rig_poll(rig, 0);
+    rig_run(rig, rig->now_ns + RIG_S);
+    g_assert_cmpuint(rig->end[1].term_status, ==, 7);
+    rig_free(rig);
+}
+
+/* Closing, terminating and sending from inside callbacks */
+static ErdmaXportRx close_in_rx(XportRig *rig, int end, uint32_t msn,
+                                uint32_t off)
+{
+    unsigned *what = rig->opaque;
+
+    if (msn < 3) {
+        return ERDMA_XPORT_RX_OK;
+    }
+    if (*what == 0) {
+        rig_close(rig, end);
+    } else {
+        erdma_xport_conn_terminate(rig->end[end].conn, 1, msn);
+    }
+    return *what == 2 ? ERDMA_XPORT_RX_NOT_READY :
+           *what == 3 ? ERDMA_XPORT_RX_REFUSED : ERDMA_XPORT_RX_OK;
+}
+
+static void close_in_done(XportRig *rig, int end, uint32_t msn)
+{
+    unsigned *what = rig->opaque;
+
+    if (msn == 1) {
+        if (*what == 0) {
+            rig_close(rig, end);
+        } else {
+            erdma_xport_conn_terminate(rig->end[end].conn, 1, msn);
+        }
+        /* The owner may free its messages now. */
+        rig->is_forgetful = true;
+        g_ptr_array_set_size(rig->end[end].sent, 2);
+    }
+}
+
+/* One packet late, so that another one delivers several messages at once */
+static RigFate delay_fifth(XportRig *rig, RigPacket *p)
+{
+    return (RigFate) {
+        .extra_ns = p->is_data && p->data_index == 4 ? 20 * RIG_US : 0,
+    };
+}
+
+static void test_inside(void)
+{
+    unsigned what, where, i;
+
+    for (where = 0; where < 2; where++) {
+        for (what = 0; what < 4; what++) {
+            XportRig *rig = rig_new(NULL);
+
+            rig->opaque = &what;
+            if (where) {
+                rig->on_done = close_in_done;
+            } else {
+                rig->on_rx = close_in_rx;
+            }
+            rig->fate = delay_fifth;
+            rig_open_both(rig);
+            for (i = 0; i < 10; i++) {
+                rig_send(rig, 0, ERDMA_XPORT_OP_SEND, 4000);
+                rig_send(rig, !where, ERDMA_XPORT_OP_SEND, 10);
+            }
+            rig_run(rig, rig->now_ns + 20 * RIG_MS);
+            g_assert_cmpuint(rig->end[0].n_errors, ==, 0);
+            rig_free(rig);
+        }
+    }
+}
+
+/* Go-back-N: the same bytes, with many more packets */
+static RigFate lose_tenth(XportRig *rig, RigPacket *p)
+{
+    return (RigFate) { .is_lost = p->is_data && p->data_index % 50 == 40 };
+}
+
+static void test_go_back_n(void)
+{
+    uint64_t packets[2];
+    int i;
+
+    for (i = 0; i < 2; i++) {
+        ErdmaXportConfig cfg;
+        XportRig *rig;
+
+        rig_config(&cfg);
+        cfg.is_go_back_n = i;
+        cfg.initial_window = 60000;
+        rig = rig_new(&cfg);
+        rig->cc = ERDMA_XPORT_CC_NONE;
+        rig->fate = lose_tenth;
+        rig_open_both(rig);
+        rig_send(rig, 0, ERDMA_XPORT_OP_WRITE, 1000000);
+        g_assert_true(rig_run_done(rig, rig->now_ns + RIG_S));
+        packets[i] = rig->end[0].n_data;
+        g_assert_cmpuint(rig_stats(rig, 0)->rtos, ==, 0);
+        rig_free(rig);
+    }
+    g_assert_cmpuint(packets[0], <, 720);
+    g_assert_cmpuint(packets[1], >, 1000);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/erdma/xport/conn/sizes", test_sizes);
+    g_test_add_func("/erdma/xport/conn/early-data", test_early_data);
+    g_test_add_func("/erdma/xport/conn/rnr-resume", test_rnr_resume);
+    g_test_add_func("/erdma/xport/conn/rnr-timeout", test_rnr_timeout);
+    g_test_add_func("/erdma/xport/conn/credit", test_credit);
+    g_test_add_func("/erdma/xport/conn/retry", test_retry);
+    g_test_add_func("/erdma/xport/conn/terminate", test_terminate);
+    g_test_add_func("/erdma/xport/conn/terminate-done", test_terminate_done);
+    g_test_add_func("/erdma/xport/conn/terminate-alone",
+                    test_terminate_alone);
+    g_test_add_func("/erdma/xport/conn/mtu", test_mtu);
+    g_test_add_func("/erdma/xport/conn/forged-ack", test_forged_ack);
+    g_test_add_func("/erdma/xport/conn/strangers", test_strangers);
+    g_test_add_func("/erdma/xport/conn/inconsistent", test_inconsistent);
+    g_test_add_func("/erdma/xport/conn/ecn", test_ecn);
+    g_test_add_func("/erdma/xport/conn/pull", test_pull);
+    g_test_add_func("/erdma/xport/conn/inside", test_inside);
+    g_test_add_func("/erdma/xport/conn/go-back-n", test_go_back_n);
     return g_test_run();
 }

@@ -81,6 +81,7 @@ struct XportRig {
     uint64_t bits_per_s;        /* serialisation; 0: takes no time */
     bool is_blocking;           /* the path is blocked while a packet leaves */
     unsigned poll_budget;
+    bool is_forgetful;          /* messages were freed: take anything */
     uint64_t busy_until[2];
     uint64_t seq;
     GSequence *wire;            /* packets on their way */
