@@ -91,7 +91,7 @@ static const ErdmaProp erdma_props[] = {
            64 * GiB, 64 * GiB,
            "bytes per memory region, a power of two"),
     NUMBER("ext-db-pages", n_ext_db, ERDMA_PROP_NUMBER, 3, ERDMA_MAX_EXT_DB,
-           768, "4 KiB doorbell pages for user contexts, three for each; "
+           ERDMA_DEFAULT_EXT_DB, "4 KiB doorbell pages for user contexts, three for each; "
            "sets the size of BAR 0"),
     NUMBER("version", version, ERDMA_PROP_NUMBER, 0, UINT32_MAX, 1,
            "version register; with 0 the driver takes the device for dead"),

@@ -22,10 +22,16 @@ OBJECT_DECLARE_TYPE(ErdmaState, ErdmaClass, ERDMA)
 
 /* BAR 0: registers, static doorbells and, from here on, extended ones */
 #define ERDMA_REGS_SIZE         0x1000
-#define ERDMA_EXT_DB_START      0x100000
+#define ERDMA_EXT_DB_START      ERDMA_DB_SPACE_END
 #define ERDMA_DB_PAGE_SHIFT     12
 #define ERDMA_MAX_EXT_DB        (0x10000 - \
                                  (ERDMA_EXT_DB_START >> ERDMA_DB_PAGE_SHIFT))
+/*
+ * As many pages as BAR 0 has room for in 1 MiB.  More would not fit into the
+ * 2 MiB that firmware and Linux set aside behind a hot-plug port.
+ */
+#define ERDMA_DEFAULT_EXT_DB    ((0x100000 - ERDMA_EXT_DB_START) >> \
+                                 ERDMA_DB_PAGE_SHIFT)
 /* Registers below this offset keep what the guest wrote. */
 #define ERDMA_LATCHED_END       0x080
 
