@@ -26,11 +26,10 @@ echo "== our programs"
 warn="-Wall -Wextra -Wno-unused-parameter -Werror"
 # shellcheck disable=SC2086
 gcc -O2 $warn -static -s -o $tree/usr/sbin/agent /build/agent.c
-for c in /build/programs/*.c; do
-    [ -e "$c" ] || continue
-    name=${c##*/}
+for d in /build/programs/*/; do
+    name=$(basename "$d")
     # shellcheck disable=SC2086
-    gcc -O2 $warn -s -pthread -o "$tree/usr/bin/${name%.c}" "$c" \
+    gcc -O2 $warn -s -pthread -o "$tree/usr/bin/$name" "$d"*.c \
         -lrdmacm -libverbs
 done
 
