@@ -449,25 +449,59 @@ static void test_rnr_timeout(const void *opaque)
     teardown(&f);
 }
 
-/* Nobody there, or nobody any more */
-static void test_peer_gone(const void *opaque)
+/* A device that was reset, or a QP that was never closed, says nothing. */
+static void test_peer_silent(void)
 {
     Fixture f;
     QErdmaQp *qp = &f.p.qp[0];
     QErdmaSend wr;
     uint16_t index, next;
+    unsigned i;
+
+    setup(&f, false);
+    for (i = 0; i < 2; i++) {
+        pair(&f, true);
+        if (i) {
+            qerdma_reset(f.d[1]);
+        } else {
+            g_assert_cmpint(qerdma_destroy_qp(&f.p.qp[1]), ==, 0);
+        }
+        wr = write_wr(&f, 100);
+        index = qerdma_post_send(qp, &wr);
+        next = qerdma_post_send(qp, &wr);
+        expect_retry_exceeded(qp, index);
+        expect_send_flush(qp, next, ERDMA_OP_WRITE);
+    }
+    teardown(&f);
+}
+
+/* An end that is closed in whatever way flushes the other one. */
+static void test_peer_gone(const void *opaque)
+{
+    static const uint8_t how[] = {
+        ERDMA_QPS_CLOSING, ERDMA_QPS_TERMINATE, ERDMA_QPS_ERROR,
+    };
+    Fixture f;
+    unsigned i;
 
     setup(&f, opaque);
-    pair(&f, true);
-    g_assert_cmpint(qerdma_destroy_qp(&f.p.qp[1]), ==, 0);
-    wr = write_wr(&f, 100);
-    qtest_memset(f.d[1]->qts, f.mr[1].mem, 0xee, 100);
-    qtest_memset(f.d[0]->qts, f.mr[0].mem, 0x11, 100);
-    index = qerdma_post_send(qp, &wr);
-    next = qerdma_post_send(qp, &wr);
-    expect_retry_exceeded(qp, index);
-    expect_send_flush(qp, next, ERDMA_OP_WRITE);
-    g_assert_cmphex(qtest_readb(f.d[1]->qts, f.mr[1].mem), ==, 0xee);
+    for (i = 0; i < ARRAY_SIZE(how); i++) {
+        QErdmaQp *qp = &f.p.qp[0];
+        QErdmaSend wr = write_wr(&f, 100);
+        uint16_t position, index;
+
+        pair(&f, true);
+        position = qerdma_post_recv(qp, 0, 0, 0);
+        qtest_memset(f.d[1]->qts, f.mr[1].mem, 0xee, 100);
+        qtest_memset(f.d[0]->qts, f.mr[0].mem, 0x11, 100);
+        g_assert_cmpint(qerdma_modify_qp(qp + 1, how[i]), ==, 0);
+        expect_recv_flush(qp, position);
+        index = qerdma_post_send(qp, &wr);
+        expect_send_flush(qp, index, ERDMA_OP_WRITE);
+        g_assert_cmphex(qtest_readb(f.d[1]->qts, f.mr[1].mem), ==, 0xee);
+    }
+    qerdma_expect_no_aeqe(f.d[0]);
+    qerdma_expect_no_aeqe(f.d[1]);
     teardown(&f);
 }
 
@@ -619,6 +653,7 @@ int main(int argc, char **argv)
     qtest_add_func("/erdma/error/bad-atomic", test_bad_atomic);
     qtest_add_func("/erdma/error/user-reg-mr", test_user_reg_mr);
     qtest_add_func("/erdma/error/bad-rqe", test_bad_rqe);
+    qtest_add_func("/erdma/error/peer-silent", test_peer_silent);
     add_both("refused-in-order", test_refused_in_order);
     add_both("too-long", test_too_long);
     add_both("rnr", test_rnr);

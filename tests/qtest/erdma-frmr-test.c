@@ -388,7 +388,7 @@ static void test_local_key_user(void)
     run(&f, 0, &(QErdmaSend) {
         .opcode = ERDMA_OP_SEND, .is_inline = true,
         .data = "12345678", .data_len = 8,
-    }, ERDMA_WC_RECV_STAG_INVALID_ERR);
+    }, ERDMA_WC_GENERAL_ERR);
     qerdma_expect_recv(&f.p.qp[1], position, ERDMA_OP_RECEIVE,
                        ERDMA_WC_RECV_STAG_INVALID_ERR, 0, NULL);
     g_assert_cmphex(qtest_readq(f.d->qts, a), ==, 0);

@@ -380,7 +380,6 @@ static void test_modify_refused(void)
     QErdmaCq cq;
     QErdmaQp qp;
     QErdmaQp ghost;
-    QErdmaCmd cmd;
     unsigned state;
 
     qerdma_start(d, NULL);
@@ -393,11 +392,30 @@ static void test_modify_refused(void)
     for (state = ERDMA_QPS_ERROR + 1; state < 256; state++) {
         g_assert_cmpint(qerdma_modify_qp(&qp, state), !=, 0);
     }
+    qerdma_quit(d, NULL);
+}
+
+/* Connected anew only when nothing is left of the old connection */
+static void test_connect_again(void)
+{
+    QErdma *d = qerdma_boot_one(NULL);
+    QErdmaCq cq;
+    QErdmaQp qp;
+    QErdmaCmd cmd;
+
+    qerdma_start(d, NULL);
+    make_qp(d, &cq, &qp);
+    qerdma_post_recv(&qp, 0, 0, 0);
     qerdma_rts_cmd(&cmd, &qp, &qp);
     g_assert_cmpint(qerdma_cmd_exec(d, &cmd, NULL), ==, 0);
     g_assert_cmpint(qerdma_cmd_exec(d, &cmd, NULL), !=, 0);
+    /* the refusal changed nothing */
+    qerdma_expect_no_cqe(&cq);
     g_assert_cmpint(qerdma_modify_qp(&qp, ERDMA_QPS_ERROR), ==, 0);
-    g_assert_cmpint(qerdma_cmd_exec(d, &cmd, NULL), !=, 0);
+    qerdma_expect_recv(&qp, 0, ERDMA_OP_RECEIVE, ERDMA_WC_FLUSH_ERR, 0, NULL);
+    g_assert_cmpint(qerdma_cmd_exec(d, &cmd, NULL), ==, 0);
+    qerdma_post_recv(&qp, 0, 0, 0);
+    qerdma_expect_no_cqe(&cq);
     qerdma_quit(d, NULL);
 }
 
@@ -432,6 +450,7 @@ int main(int argc, char **argv)
     qtest_add_func("/erdma/obj/db-pages", test_db_pages);
     qtest_add_func("/erdma/obj/modify", test_modify);
     qtest_add_func("/erdma/obj/modify-refused", test_modify_refused);
+    qtest_add_func("/erdma/obj/connect-again", test_connect_again);
     qtest_add_func("/erdma/obj/reflush", test_reflush);
     return g_test_run();
 }

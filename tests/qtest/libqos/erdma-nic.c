@@ -55,12 +55,11 @@ QErdmaNic *qerdma_nic_new(QOSState *qs, unsigned slot)
     return nic;
 }
 
+/* The NIC goes on using its rings: their memory is not given back. */
 void qerdma_nic_free(QErdmaNic *nic)
 {
-    const QVirtioBus *bus = nic->pci->vdev.bus;
-
-    qvirtqueue_cleanup(bus, nic->rx, &nic->qs->alloc);
-    qvirtqueue_cleanup(bus, nic->tx, &nic->qs->alloc);
+    g_free(container_of(nic->rx, QVirtQueuePCI, vq));
+    g_free(container_of(nic->tx, QVirtQueuePCI, vq));
     g_free(nic->pci->pdev);
     g_free(nic->pci);
     g_free(nic);

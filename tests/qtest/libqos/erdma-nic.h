@@ -23,6 +23,7 @@ typedef struct QErdmaNic {
 } QErdmaNic;
 
 QErdmaNic *qerdma_nic_new(QOSState *qs, unsigned slot);
+/* Frees the driver; the NIC stays as it is, with buffers to receive into. */
 void qerdma_nic_free(QErdmaNic *nic);
 void qerdma_nic_send(QErdmaNic *nic, const void *frame, size_t len);
 /* Returns the length of the next frame received, 0 if there is none. */

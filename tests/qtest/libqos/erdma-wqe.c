@@ -375,6 +375,9 @@ void qerdma_fill(QErdma *d, uint64_t addr, size_t len, uint32_t seed)
 {
     g_autofree uint8_t *buf = g_malloc(len + 1);
 
+    if (!len) {
+        return;
+    }
     qerdma_pattern(buf, len, seed);
     qtest_bufwrite(d->qts, addr, buf, len);
 }

@@ -136,18 +136,24 @@ void qerdma_meet(QErdma *d[2])
 {
     static const uint8_t mac[2][6] = { QERDMA_MAC(0), QERDMA_MAC(1) };
     uint8_t frame[QERDMA_FRAME_MAX];
+    QErdmaNic *nic[2];
     unsigned i;
 
+    /* The hub takes nothing while nobody behind it can. */
     for (i = 0; i < 2; i++) {
-        QErdmaNic *nic = qerdma_nic_new(d[0]->qs, QERDMA_NIC_SLOT(i));
+        nic[i] = qerdma_nic_new(d[0]->qs, QERDMA_NIC_SLOT(i));
+    }
+    for (i = 0; i < 2; i++) {
         QErdmaUdp udp = {
             .src_mac = mac[i], .dst_mac = mac[!i],
             .src_ip = d[i]->ip, .dst_ip = d[!i]->ip,
             .src_port = 9, .dst_port = 9, .data = "hi", .len = 2,
         };
 
-        qerdma_nic_send(nic, frame, qerdma_udp_frame(frame, &udp));
-        qerdma_nic_free(nic);
+        qerdma_nic_send(nic[i], frame, qerdma_udp_frame(frame, &udp));
+    }
+    for (i = 0; i < 2; i++) {
+        qerdma_nic_free(nic[i]);
     }
 }
 
@@ -444,9 +450,9 @@ bool qerdma_cmd_poll(QErdma *d, QErdmaDone *done)
                     ERDMA_CQE_QTYPE_CMDQ);
     done->status = FIELD_EX32(hdr, ERDMA_CQE_HDR, SYNDROME);
     done->index = ldl_be_p(raw + A_ERDMA_CMD_CQE_INDEX);
-    done->resp[0] = ldl_be_p(raw + A_ERDMA_CMD_CQE_RESP0_L) |
+    done->resp[0] = (uint32_t)ldl_be_p(raw + A_ERDMA_CMD_CQE_RESP0_L) |
         (uint64_t)ldl_be_p(raw + A_ERDMA_CMD_CQE_RESP0_H) << 32;
-    done->resp[1] = ldl_be_p(raw + A_ERDMA_CMD_CQE_RESP1_L) |
+    done->resp[1] = (uint32_t)ldl_be_p(raw + A_ERDMA_CMD_CQE_RESP1_L) |
         (uint64_t)ldl_be_p(raw + A_ERDMA_CMD_CQE_RESP1_H) << 32;
     return true;
 }
