@@ -9,7 +9,6 @@
  */
 
 #include "qemu/osdep.h"
-#include "qemu/compiler.h"
 #include "engine/decode.h"
 #include "engine/state.h"
 #include "engine/status.h"
