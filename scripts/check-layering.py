@@ -17,23 +17,26 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 DEVICE = ROOT / 'hw' / 'erdma'
 
 PURE = ['qemu/osdep.h', 'qemu/bswap.h', 'qemu/queue.h', 'glib.h']
-# Where shell and engine meet, and the engine's idea of the transport. Frames
-# are the transport's to name too: addresses are of its types.
-DOORS = ['engine/engine.h', 'engine/port.h', 'xport/xport.h']
+# Where the shell meets the engine, and what of the transport is for others:
+# its types, and what an element of the network may do to a packet of ours.
+DOORS = ['engine/engine.h', 'engine/port.h', 'xport/xport.h', 'xport/link.h']
 
-# (pattern, allowed includes, forbidden includes); a path without directory
-# is one of the room's own.
+# (pattern, allowed includes, forbidden of these, not forbidden after all); OWN
+# is a file of the same directory, named without it.
 ROOMS = [
-    ('erdma-abi.h', ['hw/registerfields.h'], []),
+    ('erdma-abi.h', ['hw/registerfields.h'], [], []),
     ('xport/cc-*', ['qemu/osdep.h', 'cc.h', 'xport/cc.h', 'cc-*.h',
-                    'xport/cc-*.h'], []),
-    ('xport/cc.h', ['qemu/osdep.h', 'cc-*.h'], []),
-    ('xport/*', PURE + ['OWN', 'xport/*.h'], []),
+                    'xport/cc-*.h'], [], []),
+    ('xport/cc.h', ['qemu/osdep.h', 'cc-*.h'], [], []),
+    ('xport/*', PURE + ['OWN', 'xport/*.h'], [], []),
     ('engine/*', PURE + ['OWN', 'engine/*.h', 'erdma-abi.h', 'qemu/bitops.h',
-                         'hw/registerfields.h', 'xport/xport.h'], []),
-    ('erdma-vmstate.c', ['*'], []),
-    ('filter-netem*', ['*'], ['erdma*.h', 'engine/*', 'xport/*']),
-    ('*', ['*'], ['engine/*', 'xport/*']),
+                         'hw/registerfields.h', 'xport/xport.h'], [], []),
+    ('netem/*', PURE + ['OWN', 'netem/*.h', 'math.h'], [], []),
+    ('erdma-vmstate.c', ['*'], [], []),
+    # A filter for any traffic: it knows packets of ours, not the device.
+    ('filter-netem*', ['*'], ['erdma.h', 'erdma-abi.h', 'engine/*',
+                              'xport/*'], ['xport/link.h']),
+    ('*', ['*'], ['engine/*', 'xport/*'], DOORS),
 ]
 
 # No clock, no socket, no thread, no file: time is an argument.
@@ -52,7 +55,7 @@ def fits(name, patterns):
 def check_file(path, text, own):
     """Problems of one file. path is relative to hw/erdma; own are the names
     of the files in the same directory."""
-    pattern, allowed, forbidden = next(
+    pattern, allowed, forbidden, doors = next(
         room for room in ROOMS if fnmatch.fnmatchcase(path, room[0]))
     problems = []
     includes = INCLUDE.findall(text)
@@ -60,12 +63,12 @@ def check_file(path, text, own):
         if name in own and 'OWN' in allowed:
             continue
         if (not fits(name, allowed) or
-                fits(name, forbidden) and name not in DOORS):
+                fits(name, forbidden) and name not in doors):
             problems.append(f'{path}: may not include {name} '
                             f'(the rule for {pattern})')
     if path.endswith('.c') and includes[:1] != ['qemu/osdep.h']:
         problems.append(f'{path}: does not include qemu/osdep.h first')
-    if path.startswith(('engine/', 'xport/')):
+    if path.startswith(('engine/', 'xport/', 'netem/')):
         for match in OUTSIDE.finditer(COMMENT.sub('', text)):
             problems.append(f'{path}: calls {match.group(1)}()')
     return problems
@@ -105,6 +108,11 @@ def self_test():
         ('erdma-pci.c', '#include "xport/conn.h"', 1),
         ('erdma-vmstate.c', '#include "xport/conn.h"', 0),
         ('filter-netem.c', '#include "erdma.h"', 1),
+        ('filter-netem.c', '#include "engine/port.h"', 1),
+        ('filter-netem.c', '#include "xport/link.h"', 0),
+        ('netem/netem.c', '#include "netem/impair.h"', 0),
+        ('netem/netem.c', '#include "net/net.h"', 1),
+        ('netem/netem.c', '#include "xport/link.h"', 1),
     ]
     wrong = []
     own = {'conn.h', 'cc.h', 'qp.h', 'erdma.h'}

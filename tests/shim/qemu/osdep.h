@@ -8,6 +8,9 @@
 #ifndef ERDMA_SHIM_OSDEP_H
 #define ERDMA_SHIM_OSDEP_H
 
+/* MIN(x, 1) with an unsigned x is no mistake, as QEMU sees it. */
+#pragma GCC system_header
+
 #include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
