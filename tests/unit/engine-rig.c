@@ -506,3 +506,53 @@ void erig_req_reg_mr(EngineRig *rig, ErigReq *req, uint32_t index,
         erig_set64(req, 32 + i * 8, pages[i]);
     }
 }
+
+/* Regions */
+
+void erig_check_region(EngineRig *rig, uint32_t key, uint64_t start,
+                       const uint64_t *pages, unsigned n_pages)
+{
+    uint64_t off = start & 4095;
+    uint32_t len = n_pages * 4096 - off;
+    g_autofree uint8_t *out = g_malloc(len);
+    g_autofree uint8_t *back = g_malloc(len);
+    ErdmaMrUse u = {
+        .key = key, .pdn = ERIG_PD,
+        .access = ERDMA_MR_ACC_LR | ERDMA_MR_ACC_LW,
+    };
+    uint32_t i, n;
+
+    for (i = 0; i < len; i++) {
+        out[i] = g_rand_int(rig->rand);
+    }
+    for (i = 0; i < len; i += n) {
+        n = MIN(1399u, len - i);
+        g_assert_cmpint(erdma_mr_write(rig->e, &u, start + i, out + i, n), ==,
+                        ERDMA_MR_OK);
+    }
+    for (i = 0; i < len; i++) {
+        uint64_t at = off + i;
+        uint8_t *p = erig_ptr(rig, pages[at >> 12] + (at & 4095));
+
+        g_assert_cmphex(*p, ==, out[i]);
+    }
+    g_assert_cmpint(erdma_mr_read(rig->e, &u, start, back, len), ==,
+                    ERDMA_MR_OK);
+    g_assert_cmpmem(out, len, back, len);
+}
+
+void erig_shuffled_pages(EngineRig *rig, uint64_t *pages, unsigned n)
+{
+    unsigned i;
+
+    for (i = 0; i < n; i++) {
+        pages[i] = erig_alloc(rig, 4096, 4096);
+    }
+    for (i = n - 1; i; i--) {
+        unsigned j = g_rand_int_range(rig->rand, 0, i + 1);
+        uint64_t tmp = pages[i];
+
+        pages[i] = pages[j];
+        pages[j] = tmp;
+    }
+}

@@ -149,4 +149,13 @@ void erig_req_reg_mr(EngineRig *rig, ErigReq *req, uint32_t index,
                      uint64_t start, uint32_t len, unsigned n,
                      const uint64_t *pages);
 
+/* @n pages of 4 KiB, in no order */
+void erig_shuffled_pages(EngineRig *rig, uint64_t *pages, unsigned n);
+/*
+ * Writes and reads back a pattern over a whole region of 4 KiB @pages, which
+ * @key of ERIG_PD opens, in odd pieces.
+ */
+void erig_check_region(EngineRig *rig, uint32_t key, uint64_t start,
+                       const uint64_t *pages, unsigned n_pages);
+
 #endif /* TESTS_ENGINE_RIG_H */

@@ -122,6 +122,7 @@ static void test_init_refused(void)
 static void test_reset(void)
 {
     EngineRig *rig = erig_ready();
+    uint64_t lo, hi;
     ErigReq req;
 
     fill(rig);
@@ -144,6 +145,13 @@ static void test_reset(void)
     erig_req(rig, &req, 1, 2);
     g_assert_cmpuint(erig_cmd(rig, &req, NULL), ==, 0);
     g_assert_cmpuint(rig->n_notify[0], ==, 0);
+    /* Events that waited for room went with the rest. */
+    erdma_aeq_post(rig->e, ERDMA_AE_TYPE_OTHER, 9999);
+    g_assert_true(erig_poll_eq(rig, &rig->aeq, &lo, &hi));
+    g_assert_cmpuint(lo >> 32, ==, 9999);
+    erdma_engine_db_aeq(rig->e, 1u << 31 | 1);
+    erig_run(rig);
+    g_assert_false(erig_poll_eq(rig, &rig->aeq, &lo, &hi));
     erig_free(rig);
 }
 

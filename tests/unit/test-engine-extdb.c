@@ -205,6 +205,9 @@ static void test_ambiguous(void)
     erdma_engine_db_ext(rig->e, u.r, 0, cq_db(512, 0));
     g_assert_true(cq_is_armed(rig, 512));
     g_assert_cmpuint(qp->rq_pi, ==, 5);
+    /* A CQ's always arms, so this is the RQ's whatever the page says. */
+    erdma_engine_db_ext(rig->e, u.r, 0, 512ull << 32 | 6);
+    g_assert_cmpuint(qp->rq_pi, ==, 6);
     erig_free(rig);
 }
 

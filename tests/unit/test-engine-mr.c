@@ -104,6 +104,9 @@ static void test_create_refused(void)
     REFUSED(ERDMA_CMD_ERR_SIZE,
             r = deep(7, 0, GiB, 3, 0); r.n_pages = 1ull << 51);
     REFUSED(ERDMA_CMD_ERR_SIZE,
+            r = deep(7, 0, GiB, 1, 0); r.type = ERDMA_MR_TYPE_FRMR;
+            r.n_pages = 1ull << 33);
+    REFUSED(ERDMA_CMD_ERR_SIZE,
             r = deep(7, 0, GiB, 3, 0); r.n_pages--);
     REFUSED(ERDMA_CMD_ERR_SIZE,
             r = deep(7, 0, GiB, 2, 0); r.len = UINT64_MAX);
@@ -277,60 +280,14 @@ static void test_local_dma_key(void)
     erig_free(rig);
 }
 
-/* Writes and reads back a pattern over the whole region, in odd pieces. */
-static void check_contents(EngineRig *rig, uint32_t key, uint64_t start,
-                           const uint64_t *pages, unsigned n_pages)
-{
-    uint64_t off = start & 4095;
-    uint32_t len = n_pages * 4096 - off;
-    g_autofree uint8_t *out = g_malloc(len);
-    g_autofree uint8_t *back = g_malloc(len);
-    ErdmaMrUse u = use(key, LR | LW);
-    uint32_t i, n;
-
-    for (i = 0; i < len; i++) {
-        out[i] = g_rand_int(rig->rand);
-    }
-    for (i = 0; i < len; i += n) {
-        n = MIN(1399u, len - i);
-        g_assert_cmpint(erdma_mr_write(rig->e, &u, start + i, out + i, n), ==,
-                        ERDMA_MR_OK);
-    }
-    for (i = 0; i < len; i++) {
-        uint64_t at = off + i;
-        uint8_t *p = erig_ptr(rig, pages[at >> 12] + (at & 4095));
-
-        g_assert_cmphex(*p, ==, out[i]);
-    }
-    g_assert_cmpint(erdma_mr_read(rig->e, &u, start, back, len), ==,
-                    ERDMA_MR_OK);
-    g_assert_cmpmem(out, len, back, len);
-}
-
-static void shuffled_pages(EngineRig *rig, uint64_t *pages, unsigned n)
-{
-    unsigned i;
-
-    for (i = 0; i < n; i++) {
-        pages[i] = erig_alloc(rig, 4096, 4096);
-    }
-    for (i = n - 1; i; i--) {
-        unsigned j = g_rand_int_range(rig->rand, 0, i + 1);
-        uint64_t tmp = pages[i];
-
-        pages[i] = pages[j];
-        pages[j] = tmp;
-    }
-}
-
 static void test_level_0(void)
 {
     EngineRig *rig = erig_ready();
     ErdmaRegMr reg = base(9, 0x7000123, 4 * 4096 - 0x123, 4);
 
-    shuffled_pages(rig, reg.pages, 4);
+    erig_shuffled_pages(rig, reg.pages, 4);
     g_assert_cmpuint(erdma_mr_create(rig->e, &reg), ==, 0);
-    check_contents(rig, KEY(9), reg.start, reg.pages, 4);
+    erig_check_region(rig, KEY(9), reg.start, reg.pages, 4);
     erig_free(rig);
 }
 
@@ -341,7 +298,7 @@ static void test_level_1(void)
     uint64_t pages[700];
     unsigned i;
 
-    shuffled_pages(rig, pages, 700);
+    erig_shuffled_pages(rig, pages, 700);
     reg.level = 1;
     /* A kmalloc'ed table: contiguous, aligned to 8, longer than a page */
     reg.pages[0] = erig_alloc(rig, 701 * 8, 4096) + 8;
@@ -349,7 +306,7 @@ static void test_level_1(void)
         erig_poke64(rig, reg.pages[0] + i * 8, pages[i]);
     }
     g_assert_cmpuint(erdma_mr_create(rig->e, &reg), ==, 0);
-    check_contents(rig, KEY(9), reg.start, pages, 700);
+    erig_check_region(rig, KEY(9), reg.start, pages, 700);
     erig_free(rig);
 }
 
@@ -377,7 +334,7 @@ static void check_deep(unsigned level, unsigned n)
     unsigned n_tables, n_tops;
     ErdmaRegMr reg;
 
-    shuffled_pages(rig, pages, n);
+    erig_shuffled_pages(rig, pages, n);
     table_of(rig, pages, n, &n_tables, tables);
     top = table_of(rig, tables, n_tables, &n_tops, tops);
     if (level == 3) {
@@ -388,7 +345,7 @@ static void check_deep(unsigned level, unsigned n)
     reg = deep(9, 0x70001230, (uint64_t)n * 4096 - 0x230, level, top);
     g_assert_cmpuint(erdma_mr_create(rig->e, &reg), ==, 0);
     g_assert_cmphex(mr_len(rig, 9), ==, reg.len);
-    check_contents(rig, KEY(9), reg.start, pages, n);
+    erig_check_region(rig, KEY(9), reg.start, pages, n);
     erig_free(rig);
 }
 
@@ -514,150 +471,6 @@ static void test_destroy_ends_access(void)
     erig_free(rig);
 }
 
-/* Fast registration */
-
-static ErdmaRegMr frmr(EngineRig *rig, unsigned max_pages)
-{
-    ErdmaRegMr reg = base(9, 0xbad, 0xbad, max_pages);
-
-    reg.type = ERDMA_MR_TYPE_FRMR;
-    reg.is_valid = false;
-    reg.level = 1;
-    reg.pages[0] = erig_alloc(rig, max_pages * 8, 8);
-    return reg;
-}
-
-static ErdmaMrFastReg fast(uint32_t key, uint64_t start, uint32_t len,
-                           uint32_t n_pages)
-{
-    return (ErdmaMrFastReg) {
-        .key = key, .start = start, .len = len, .access = LR | LW | RR,
-        .n_pages = n_pages,
-    };
-}
-
-static void test_fast_reg_table(void)
-{
-    EngineRig *rig = erig_ready();
-    ErdmaRegMr reg = frmr(rig, 16);
-    ErdmaMrFastReg f = fast(9 << 8 | 0x77, 0x500100, 8 * 4096 - 0x100, 8);
-    ErdmaMrUse u = use(9 << 8 | 0x77, LR);
-    uint64_t pages[16];
-    unsigned i;
-
-    g_assert_cmpuint(erdma_mr_create(rig->e, &reg), ==, 0);
-    CHECK(0x500100, 1, ERR_KEY);
-    u.key = KEY(9);
-    CHECK(0x500100, 1, ERR_KEY);
-    shuffled_pages(rig, pages, 16);
-    for (i = 0; i < 16; i++) {
-        erig_poke64(rig, reg.pages[0] + i * 8, pages[i]);
-    }
-    g_assert_cmpint(erdma_mr_fast_reg(rig->e, ERIG_PD, &f), ==, ERDMA_MR_OK);
-    check_contents(rig, f.key, f.start, pages, 8);
-    u.key = f.key;
-    u.access = RR;
-    CHECK(0x500100, 8 * 4096 - 0x100, OK);
-    CHECK(0x500100, 8 * 4096 - 0x100 + 1, ERR_RANGE);
-    u.access = RW;
-    CHECK(0x500100, 1, ERR_RIGHT);
-    /* The key of before is not the region's any more. */
-    u = use(KEY(9), LR);
-    CHECK(0x500100, 1, ERR_KEY);
-
-    /* Again, after it was taken back, with other pages and another start */
-    g_assert_cmpint(erdma_mr_invalidate(rig->e, ERIG_PD, f.key), ==,
-                    ERDMA_MR_OK);
-    u.key = f.key;
-    CHECK(0x500100, 1, ERR_KEY);
-    f = fast(9 << 8 | 0x78, 0x900000, 16 * 4096, 16);
-    for (i = 0; i < 16; i++) {
-        erig_poke64(rig, reg.pages[0] + i * 8, pages[15 - i]);
-    }
-    for (i = 0; i < 8; i++) {
-        uint64_t tmp = pages[i];
-
-        pages[i] = pages[15 - i];
-        pages[15 - i] = tmp;
-    }
-    g_assert_cmpint(erdma_mr_fast_reg(rig->e, ERIG_PD, &f), ==, ERDMA_MR_OK);
-    check_contents(rig, f.key, f.start, pages, 16);
-    /* DEREG_MR comes with the driver's idea of the key byte. */
-    g_assert_cmpuint(erdma_mr_destroy(rig->e, 9), ==, 0);
-    erig_free(rig);
-}
-
-static void test_fast_reg_inline(void)
-{
-    EngineRig *rig = erig_ready();
-    ErdmaRegMr reg = frmr(rig, 16);
-    ErdmaMrFastReg f = fast(KEY(9), 0x1000, 3 * 4096, 3);
-
-    g_assert_cmpuint(erdma_mr_create(rig->e, &reg), ==, 0);
-    f.is_inline = true;
-    shuffled_pages(rig, f.pages, 3);
-    g_assert_cmpint(erdma_mr_fast_reg(rig->e, ERIG_PD, &f), ==, ERDMA_MR_OK);
-    check_contents(rig, f.key, f.start, f.pages, 3);
-    erig_free(rig);
-}
-
-static void test_fast_reg_refused(void)
-{
-    EngineRig *rig = erig_ready();
-    ErdmaRegMr reg = frmr(rig, 16);
-    ErdmaMrFastReg f;
-
-#define FAST(status, pdn, change) do { \
-        f = (ErdmaMrFastReg) { .key = KEY(9), .len = 4096, .n_pages = 1 }; \
-        change; \
-        g_assert_cmpint(erdma_mr_fast_reg(rig->e, (pdn), &f), ==, \
-                        ERDMA_MR_##status); \
-    } while (0)
-
-    FAST(ERR_KEY, ERIG_PD, f.is_inline = false);
-    g_assert_cmpuint(erdma_mr_create(rig->e, &reg), ==, 0);
-    FAST(ERR_PD, ERIG_PD + 1, f.is_inline = false);
-    FAST(ERR_RANGE, ERIG_PD, f.n_pages = 17);
-    FAST(ERR_RANGE, ERIG_PD, f.n_pages = 5; f.is_inline = true);
-    FAST(ERR_RANGE, ERIG_PD, f.n_pages = 0);
-    FAST(ERR_RANGE, ERIG_PD, f.len = 4097);
-    FAST(ERR_RANGE, ERIG_PD, f.start = 1);
-    FAST(ERR_RANGE, ERIG_PD, f.n_pages = 16; f.len = 16 * 4096 + 1);
-    FAST(ERR_WRAP, ERIG_PD, f.start = UINT64_MAX - 4094);
-    FAST(OK, ERIG_PD, f.is_inline = true);
-    /* Twice, without an invalidate between */
-    FAST(ERR_RIGHT, ERIG_PD, f.is_inline = true);
-    /* Not of this kind */
-    g_assert_cmpuint(erdma_mr_destroy(rig->e, 9), ==, 0);
-    reg = base(9, 0, 4096, 1);
-    g_assert_cmpuint(erdma_mr_create(rig->e, &reg), ==, 0);
-    FAST(ERR_RIGHT, ERIG_PD, f.is_inline = true);
-    erig_free(rig);
-}
-
-static void test_invalidate_refused(void)
-{
-    EngineRig *rig = erig_ready();
-    ErdmaRegMr reg = base(9, 0, 4096, 1);
-
-    g_assert_cmpint(erdma_mr_invalidate(rig->e, ERIG_PD, KEY(9)), ==,
-                    ERDMA_MR_ERR_KEY);
-    /* A region that the peer may not touch */
-    g_assert_cmpuint(erdma_mr_create(rig->e, &reg), ==, 0);
-    g_assert_cmpint(erdma_mr_invalidate(rig->e, ERIG_PD, KEY(9)), ==,
-                    ERDMA_MR_ERR_KEY);
-    g_assert_cmpuint(erdma_mr_destroy(rig->e, 9), ==, 0);
-    reg = frmr(rig, 4);
-    g_assert_cmpuint(erdma_mr_create(rig->e, &reg), ==, 0);
-    g_assert_cmpint(erdma_mr_invalidate(rig->e, ERIG_PD, KEY(9) ^ 1), ==,
-                    ERDMA_MR_ERR_KEY);
-    g_assert_cmpint(erdma_mr_invalidate(rig->e, ERIG_PD + 1, KEY(9)), ==,
-                    ERDMA_MR_ERR_PD);
-    g_assert_cmpint(erdma_mr_invalidate(rig->e, ERIG_PD, KEY(9)), ==,
-                    ERDMA_MR_OK);
-    erig_free(rig);
-}
-
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -678,9 +491,5 @@ int main(int argc, char **argv)
     g_test_add_func("/engine/mr/holes", test_holes);
     g_test_add_func("/engine/mr/destroy-ends-access",
                     test_destroy_ends_access);
-    g_test_add_func("/engine/mr/fast-reg-table", test_fast_reg_table);
-    g_test_add_func("/engine/mr/fast-reg-inline", test_fast_reg_inline);
-    g_test_add_func("/engine/mr/fast-reg-refused", test_fast_reg_refused);
-    g_test_add_func("/engine/mr/invalidate-refused", test_invalidate_refused);
     return g_test_run();
 }

@@ -134,8 +134,8 @@ void erdma_eq_post_ceqe(ErdmaEngine *e, ErdmaEq *eq, ErdmaCq *cq)
     if (!eq->is_live || cq->is_held) {
         return;
     }
-    /* Nobody overtakes an event that waits. */
-    if (eq_is_full(eq) || !QTAILQ_EMPTY(&eq->held)) {
+    /* Some wait only while it is full, so nobody overtakes them here. */
+    if (eq_is_full(eq)) {
         cq->is_held = true;
         QTAILQ_INSERT_TAIL(&eq->held, cq, held);
         return;
@@ -169,7 +169,7 @@ void erdma_aeq_post(ErdmaEngine *e, uint8_t type, uint32_t id)
     if (!e->aeq.is_live) {
         return;
     }
-    if (!eq_is_full(&e->aeq) && g_queue_is_empty(&e->aeq_held)) {
+    if (!eq_is_full(&e->aeq)) {
         aeq_write(e, type, id);
         return;
     }
