@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 # summary: the Wireshark dissector against the transport's own packets
-"""usage: tests/dissector/run.py [CAPTURE...]
+"""usage: tests/dissector/run.py [--no-qtest] [CAPTURE...]
 
 Points, as TAP:
 
@@ -10,10 +10,11 @@ Points, as TAP:
   * some thousand damaged packets: the dissector and wire.c agree on which of
     them are malformed;
   * the UDP port preference and the heuristic;
-  * captures of real traffic, if there are any: every datagram on the port is
-    dissected, none is malformed. They are the CAPTUREs named, or those of
-    $ERDMA_CAPTURES (separated by colons), or build/captures/*.pcap, where the
-    other suites leave theirs.
+  * real traffic: every datagram on the port is dissected, none is malformed.
+    It is that of two devices in qtests, captured with filter-dump (not with
+    --no-qtest), and the CAPTUREs named, or those of $ERDMA_CAPTURES
+    (separated by colons), or build/captures/*.pcap, where guest tests leave
+    theirs.
 """
 
 import collections
@@ -34,6 +35,25 @@ SCRIPT = ROOT / 'tools' / 'wireshark' / 'erdma.lua'
 PORT = 64791
 OTHER_PORT = 5000
 MUTATIONS = 3000
+
+# Tests with two devices on a hub, whose traffic has every packet type and
+# operation
+QTESTS = ('erdma-data-test', 'erdma-error-test')
+TYPES = {'1', '2', '3', '4', '5'}
+OPS = {str(op) for op in range(1, 11)}
+
+# QEMU as the qtests start it, with a capture of the first device's port.
+# Those that put frames of their own on the wire are left alone.
+WRAPPER = """#!/bin/sh
+case " $* " in
+*local.type=fd*) ;;
+*"id=port0,"*"id=port1,"*)
+    set -- "$@" -object \\
+        "filter-dump,id=dissect,netdev=port0,file={dir}/$$.pcap"
+    ;;
+esac
+exec "{qemu}" "$@"
+"""
 
 # What the packet list says about some of the samples
 INFO = {
@@ -210,16 +230,36 @@ def check_mutations(tap, program, directory):
               'damaged packets of each verdict', count)
 
 
-def captures():
-    if sys.argv[1:]:
-        return [pathlib.Path(x) for x in sys.argv[1:]]
+def qtest_capture(tap, directory):
+    """One capture of all that the qtests sent from device to device."""
+    build = ['sh', str(ROOT / 'scripts' / 'cmd-build.sh')]
+    run([*build, '--qtests', '--quiet'])
+    qemu = pathlib.Path(run([*build, '--path']).stdout.strip())
+    # The name says which machines there are.
+    wrapper = directory / 'qemu-system-x86_64'
+    wrapper.write_text(WRAPPER.format(dir=directory, qemu=qemu))
+    wrapper.chmod(0o755)
+    env = dict(os.environ, QTEST_QEMU_BINARY=str(wrapper))
+    for name in QTESTS:
+        tap.command(f'qtest: {name} runs with a capture',
+                    [str(qemu.parent / 'tests' / 'qtest' / name), '--tap',
+                     '-k'], env=env, cwd=qemu.parent, timeout=600)
+    parts = [str(path) for path in directory.glob('*.pcap')]
+    whole = directory / 'qtest'
+    run(['mergecap', '-a', '-F', 'pcap', '-w', str(whole), *parts])
+    return whole
+
+
+def captures(names):
+    if names:
+        return [pathlib.Path(x) for x in names]
     if 'ERDMA_CAPTURES' in os.environ:
         return [pathlib.Path(x)
                 for x in os.environ['ERDMA_CAPTURES'].split(':') if x]
     return sorted((ROOT / 'build' / 'captures').glob('*.pcap'))
 
 
-def check_capture(tap, capture):
+def check_capture(tap, capture, types, ops):
     """Real traffic: whatever is on our port is ours and well formed."""
     name = capture.name
     total = len(select(capture, f'udp.port == {PORT} && !icmp'))
@@ -230,8 +270,21 @@ def check_capture(tap, capture):
     bad = select(capture, 'erdma.malformed || erdma.bad_version || '
                  '(erdma && _ws.malformed)')
     tap.point(not bad, f'{name}: none malformed', f'frames {bad[:20]}')
-    kinds = set(select(capture, 'erdma', 'erdma.type'))
-    tap.point({'1', '2'} <= kinds, f'{name}: data and acks', kinds)
+    seen = set(select(capture, 'erdma', 'erdma.type'))
+    tap.point(types <= seen, f'{name}: packet types', f'only {seen}')
+    seen = set(select(capture, 'erdma.op', 'erdma.op'))
+    tap.point(ops <= seen, f'{name}: operations', f'only {seen}')
+
+
+def check_traffic(tap, args):
+    paths = captures([arg for arg in args if arg != '--no-qtest'])
+    for path in paths:
+        check_capture(tap, path, {'1', '2'}, set())
+    if '--no-qtest' in args:
+        return
+    with tempfile.TemporaryDirectory(prefix='erdma.') as name:
+        whole = qtest_capture(tap, pathlib.Path(name))
+        check_capture(tap, whole, TYPES, OPS)
 
 
 def main():
@@ -247,11 +300,7 @@ def main():
             capture, frames = check_samples(tap, program, directory)
             check_ports(tap, capture, frames)
             check_mutations(tap, program, directory)
-            found = captures()
-            for path in found:
-                check_capture(tap, path)
-            if not found:
-                tap.skip('captures of real traffic', 'no suite left one')
+            check_traffic(tap, sys.argv[1:])
         except Failure as problem:
             tap.point(False, 'everything runs', problem)
     return tap.done()

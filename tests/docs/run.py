@@ -8,7 +8,9 @@
     when it refuses a value;
   * every trace event pattern of that page matches an event;
   * every sub-command has its section in README.md, and none is invented;
-  * every relative link between the documents leads somewhere.
+  * every relative link between the documents leads somewhere;
+  * every reference from the code to a document, or to a section of one,
+    leads somewhere, and docs/architecture.md knows each file of the device.
 
 $ERDMA_QEMU names a QEMU to ask instead of the built one.
 """
@@ -164,10 +166,57 @@ def check_links(tap):
         tap.point(not bad, f'links of {page.relative_to(ROOT)}', bad)
 
 
+def sections(path):
+    """The titles in a .rst file"""
+    lines = path.read_text().splitlines()
+    return {above for above, line in zip(lines, lines[1:])
+            if above and re.fullmatch(r'([-=~^])\1*', line)
+            and len(line) >= len(above)}
+
+
+def check_references(tap):
+    # QEMU's own documents
+    foreign = ('docs/devel/', 'docs/system/')
+    bad, count = [], 0
+    for path in sorted((ROOT / 'hw').rglob('*')):
+        if not path.is_file() or path.is_symlink():
+            continue
+        text = re.sub(r'\n \*\s*', ' ', path.read_text())
+        for match in re.finditer(r'(docs/[\w./-]+\.(?:rst|md))'
+                                 r'((?:, "[^"\n]+")*)', text):
+            target = ROOT / match.group(1)
+            if match.group(1).startswith(foreign):
+                continue
+            count += 1
+            name = f'{path.relative_to(ROOT)}: {match.group(0)}'
+            if not target.exists():
+                bad.append(name)
+            elif not set(re.findall(r'"([^"]+)"', match.group(2))) <= \
+                    (sections(target) if target.suffix == '.rst' else set()):
+                bad.append(name)
+    tap.point(count > 20 and not bad, 'references from the code', bad)
+
+
+def check_rooms(tap):
+    """The file names in the architecture page's tables, globs included"""
+    text = (ROOT / 'docs' / 'architecture.md').read_text()
+    device = ROOT / 'hw' / 'erdma'
+    known = {path for row in table_rows(text, 'File')
+             for pattern in re.findall(r'`([\w./*-]+)`', row[0])
+             for path in device.glob(pattern)}
+    files = set(device.rglob('*.[ch]'))
+    known &= set(device.rglob('*.*')) - set(device.rglob('meson.build'))
+    tap.point(files == known, 'docs/architecture.md knows every file',
+              '\n'.join(sorted(str(p.relative_to(device))
+                               for p in files ^ known)))
+
+
 def main():
     tap = Tap()
     check_commands(tap)
     check_links(tap)
+    check_references(tap)
+    check_rooms(tap)
     check_traces(tap)
     check_properties(tap, qemu_path())
     return tap.done()
