@@ -459,6 +459,35 @@ static void test_doorbell(void)
     rig_free(rig);
 }
 
+/* An old index that arrives late does not turn the queue back. */
+static void test_old_doorbell(void)
+{
+    Rig *rig = rig_new();
+    RigQp *a, *b;
+    unsigned i;
+
+    rig_pair(rig, &a, &b);
+    for (i = 0; i < 5; i++) {
+        rig_post_send(a, &(RigWr) { .op = ERDMA_OP_SEND });
+    }
+    rig_run(rig, RIG_MS);
+    ring(a, ERDMA_DB_KIND_SQ, 3);
+    ring(b, ERDMA_DB_KIND_RQ, 0);
+    rig_run(rig, RIG_MS);
+    g_assert_cmpuint(erdma_qp_get(a->hca->e, 5)->n_sends, ==, 5);
+    for (i = 0; i < 5; i++) {
+        rig_post_recv(b, 0, 0, 0);
+    }
+    rig_run(rig, 10 * RIG_S);
+    for (i = 0; i < 5; i++) {
+        rig_expect(&a->scq, ERDMA_OP_SEND, 0, i);
+    }
+    rig_expect_none(&a->scq);
+    rig_qp_free(a);
+    rig_qp_free(b);
+    rig_free(rig);
+}
+
 static void test_reflush(void)
 {
     Rig *rig = rig_new();
@@ -470,6 +499,7 @@ static void test_reflush(void)
     e = a->hca->e;
     g_assert_cmpuint(erdma_qp_reflush(e, 1000, 0, 0), !=, 0);
     /* In RTS it does nothing: not even take the indices. */
+    rig_post_recv(b, 0, 0, 0);
     rig_write_sqe(a, &(RigWr) { .op = ERDMA_OP_SEND });
     g_assert_cmpuint(erdma_qp_reflush(e, 5, 1, 1), ==, 0);
     rig_run(rig, RIG_S);
@@ -681,6 +711,7 @@ int main(int argc, char **argv)
     g_test_add_func("/qp/modify", test_modify);
     g_test_add_func("/qp/cc", test_cc);
     g_test_add_func("/qp/doorbell", test_doorbell);
+    g_test_add_func("/qp/doorbell-old", test_old_doorbell);
     g_test_add_func("/qp/reflush", test_reflush);
     g_test_add_func("/qp/random/entries", test_random_entries);
     g_test_add_func("/qp/random/calls", test_random_calls);

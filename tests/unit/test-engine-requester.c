@@ -272,6 +272,7 @@ typedef enum Fault {
     M_INDEX,
     M_QPN,
     M_COUNT,
+    M_HALF,
     M_SGES,
     M_INLINE,
     M_LENGTH,
@@ -308,6 +309,7 @@ static const struct Bad {
     { "malformed/index", M_INDEX, ERDMA_OP_SEND, 8 },
     { "malformed/qpn", M_QPN, ERDMA_OP_SEND, 8 },
     { "malformed/count", M_COUNT, ERDMA_OP_SEND, 8 },
+    { "malformed/half", M_HALF, ERDMA_OP_SEND, 8 },
     { "malformed/sges", M_SGES, ERDMA_OP_SEND, 8 },
     { "malformed/inline", M_INLINE, ERDMA_OP_SEND, 8 },
     { "malformed/length", M_LENGTH, ERDMA_OP_SEND, 8 },
@@ -319,6 +321,7 @@ static const struct Bad {
 
 static void post_bad(Fixture *f, const struct Bad *b)
 {
+    static const uint8_t zeros[64];
     bool is_atomic = b->op == ERDMA_OP_ATOMIC_CAS ||
                      b->op == ERDMA_OP_ATOMIC_FAA;
     RigWr wr = wr_of(f, b->op, is_atomic ? 8 : 16);
@@ -347,6 +350,11 @@ static void post_bad(Fixture *f, const struct Bad *b)
         break;
     case M_SGES:
         wr.n_sges = 7;
+        break;
+    case M_HALF:
+        wr.n_sges = 0;
+        wr.inline_data = zeros;
+        wr.inline_len = sizeof(zeros);
         break;
     case M_INLINE:
         wr.inline_data = "";
@@ -410,6 +418,16 @@ static void test_bad(Fixture *f, gconstpointer data)
     post(f, ERDMA_OP_SEND, 0);
     post_bad(f, b);
     after = f->qp->sq_pi;
+    if (b->fault == M_HALF) {
+        /* Only the first of its three WQEBBs is there. */
+        f->qp->sq_pi = 2;
+        rig_ring_sq(f->qp);
+        rig_run(f->rig, RIG_S);
+        rig_expect(&f->qp->scq, ERDMA_OP_SEND, 0, 0);
+        rig_expect(&f->qp->scq, ERDMA_OP_SEND, b->status, 1);
+        rig_expect_none(&f->qp->scq);
+        return;
+    }
     post(f, ERDMA_OP_SEND, 0);
     last = f->qp->sq_pi;
     post(f, ERDMA_OP_SEND, 0);
@@ -594,6 +612,28 @@ static void test_refused(Fixture *f, gconstpointer data)
     g_assert_cmpint(rig_poll_aeq(f->hca, 5), ==, -1);
 }
 
+/* An earlier read, whose answer will never come, has not succeeded. */
+static void test_refused_unanswered(Fixture *f, gconstpointer data)
+{
+    RigMsg *req;
+
+    post(f, ERDMA_OP_READ, 8);
+    post(f, ERDMA_OP_SEND, 0);
+    rig_run(f->rig, 10 * RIG_MS);
+    req = rig_peer_take(f->peer, ERDMA_XPORT_OP_READ_REQ);
+    f->peer->answer = ERDMA_XPORT_RX_REFUSED;
+    post(f, ERDMA_OP_SEND, 8);
+    rig_run(f->rig, 10 * RIG_MS);
+    erdma_xport_conn_terminate(f->peer->conn, 5, req->msn + 2);
+    f->peer->next_ns = 0;
+    rig_run(f->rig, RIG_S);
+    rig_msg_free(req);
+    rig_expect(&f->qp->scq, ERDMA_OP_READ, ERDMA_WC_FLUSH_ERR, 0);
+    rig_expect(&f->qp->scq, ERDMA_OP_SEND, ERDMA_WC_FLUSH_ERR, 2);
+    rig_expect(&f->qp->scq, ERDMA_OP_SEND, 5, 3);
+    rig_expect_none(&f->qp->scq);
+}
+
 /* An answer that nobody asked for, or not like this */
 static void test_bad_answer(Fixture *f, gconstpointer data)
 {
@@ -714,6 +754,7 @@ int main(int argc, char **argv)
     }
     add_numbered("refused", 255, test_refused);
     add_numbered("terminated", 3, test_terminated);
+    ADD("refused/unanswered", test_refused_unanswered);
     for (i = 0; i < 5; i++) {
         add_numbered("bad-answer", i, test_bad_answer);
     }

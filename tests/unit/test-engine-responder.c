@@ -21,17 +21,22 @@ typedef struct Fixture {
     uint32_t other_pd;
 } Fixture;
 
-static void setup(Fixture *f, gconstpointer data)
+static void setup_qp(Fixture *f, bool is_user)
 {
     f->rig = rig_new();
     f->hca = &f->rig->hca[0];
-    f->qp = rig_qp(f->hca, 5, NULL);
+    f->qp = rig_qp(f->hca, 5, &(RigQpOpts) { .is_user = is_user });
     f->buf = rig_alloc(f->hca, LEN);
     f->all = rig_mr(f->hca, f->buf, LEN, RIG_ALL_RIGHTS);
     f->none = rig_mr(f->hca, f->buf, LEN, ERDMA_MR_ACC_LR);
     f->other_pd = rig_mr_pd(f->hca, f->buf, LEN, RIG_ALL_RIGHTS, RIG_PD + 1);
     f->peer = rig_peer(f->rig, f->qp);
     rig_run(f->rig, RIG_MS);
+}
+
+static void setup(Fixture *f, gconstpointer data)
+{
+    setup_qp(f, false);
 }
 
 static void teardown(Fixture *f, gconstpointer data)
@@ -336,6 +341,24 @@ static void test_rqe_refusal(Fixture *f, gconstpointer data)
     rig_expect(&f->qp->rcq, ERDMA_OP_RECEIVE, r->status, 1);
     g_assert_cmpint(rig_poll_aeq(f->hca, 5), ==, -1);
     check_refused(f, msn, r->peer_status, 1);
+}
+
+/* The key to all memory is good for receives of kernel queues only. */
+static void test_dma_key(void)
+{
+    ErdmaXportMsgHdr hdr = { .op = ERDMA_XPORT_OP_SEND, .len = 16 };
+    unsigned is_user;
+
+    for (is_user = 0; is_user < 2; is_user++) {
+        Fixture f;
+
+        setup_qp(&f, is_user);
+        rig_post_recv(f.qp, f.buf, LEN, 0xffffff00);
+        rig_peer_send(f.peer, &hdr, NULL);
+        rig_run(f.rig, RIG_S);
+        rig_expect(&f.qp->rcq, ERDMA_OP_RECEIVE, is_user ? 3 : 0, 0);
+        teardown(&f, NULL);
+    }
 }
 
 /* A send waits for a receive; nothing of it is visible before. */
@@ -644,6 +667,7 @@ int main(int argc, char **argv)
     ADD("send-inv", test_send_inv);
     ADD("solicited", test_solicited);
     ADD("many-reads", test_many_reads);
+    g_test_add_func("/responder/rqe/dma-key", test_dma_key);
     g_test_add_func("/responder/hostile", test_hostile);
     return g_test_run();
 }
