@@ -49,9 +49,11 @@ static void erdma_init_bars(ErdmaState *s, const ErdmaEngineConfig *cfg)
     memory_region_init_io(&s->doorbells, OBJECT(s), &erdma_doorbell_ops, s,
                           "erdma-doorbells", size - ERDMA_SQ_DB_SPACE);
     memory_region_add_subregion(&s->bar0, ERDMA_SQ_DB_SPACE, &s->doorbells);
+    /* Reads have no side effects; a slot has more prefetchable space. */
     pci_register_bar(pci_dev, ERDMA_BAR_REGS,
                      PCI_BASE_ADDRESS_SPACE_MEMORY |
-                     PCI_BASE_ADDRESS_MEM_TYPE_64, &s->bar0);
+                     PCI_BASE_ADDRESS_MEM_TYPE_64 |
+                     PCI_BASE_ADDRESS_MEM_PREFETCH, &s->bar0);
 }
 
 static bool erdma_init_msix(ErdmaState *s, Error **errp)

@@ -91,8 +91,9 @@ static const ErdmaProp erdma_props[] = {
            64 * GiB, 64 * GiB,
            "bytes per memory region, a power of two"),
     NUMBER("ext-db-pages", n_ext_db, ERDMA_PROP_NUMBER, 3, ERDMA_MAX_EXT_DB,
-           ERDMA_DEFAULT_EXT_DB, "4 KiB doorbell pages for user contexts, three for each; "
-           "sets the size of BAR 0"),
+           ERDMA_DEFAULT_EXT_DB,
+           "4 KiB doorbell pages for user contexts, three for each; sets the "
+           "size of BAR 0, by default 2 MiB, which every hot-plug slot has"),
     NUMBER("version", version, ERDMA_PROP_NUMBER, 0, UINT32_MAX, 1,
            "version register; with 0 the driver takes the device for dead"),
     NUMBER("seed", seed, ERDMA_PROP_NUMBER, 0, UINT64_MAX, 0,

@@ -27,10 +27,10 @@ OBJECT_DECLARE_TYPE(ErdmaState, ErdmaClass, ERDMA)
 #define ERDMA_MAX_EXT_DB        (0x10000 - \
                                  (ERDMA_EXT_DB_START >> ERDMA_DB_PAGE_SHIFT))
 /*
- * As many pages as BAR 0 has room for in 1 MiB.  More would not fit into the
- * 2 MiB that firmware and Linux set aside behind a hot-plug port.
+ * As many pages as BAR 0 has room for in 2 MiB, which is what firmware and
+ * Linux set aside behind a hot-plug port for prefetchable memory.
  */
-#define ERDMA_DEFAULT_EXT_DB    ((0x100000 - ERDMA_EXT_DB_START) >> \
+#define ERDMA_DEFAULT_EXT_DB    ((0x200000 - ERDMA_EXT_DB_START) >> \
                                  ERDMA_DB_PAGE_SHIFT)
 /* Registers below this offset keep what the guest wrote. */
 #define ERDMA_LATCHED_END       0x080
