@@ -8,6 +8,8 @@
 #define US      1000ULL
 #define RTT     (100 * US)
 
+static ErdmaSentPool pool;
+
 typedef struct Board {
     ErdmaSentMap m;
     ErdmaLoss l;
@@ -20,7 +22,7 @@ typedef struct Board {
 static void board_init(Board *b)
 {
     memset(b, 0, sizeof(*b));
-    erdma_sentmap_init(&b->m, PN0);
+    erdma_sentmap_init(&b->m, &pool, PN0);
     erdma_loss_init(&b->l, PN0);
     erdma_rtt_init(&b->rtt);
     erdma_rtt_sample(&b->rtt, 0, RTT, 0);
@@ -274,6 +276,8 @@ static void test_ring(void)
 
 int main(int argc, char **argv)
 {
+    int ret;
+
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/erdma/xport/loss/threshold", test_threshold);
     g_test_add_func("/erdma/xport/loss/time", test_time);
@@ -285,5 +289,8 @@ int main(int argc, char **argv)
     g_test_add_func("/erdma/xport/loss/delivered", test_delivered);
     g_test_add_func("/erdma/xport/loss/repeat", test_repeat);
     g_test_add_func("/erdma/xport/loss/ring", test_ring);
-    return g_test_run();
+    ret = g_test_run();
+    g_assert_cmpuint(pool.n, >, 0);
+    erdma_sentpool_destroy(&pool);
+    return ret;
 }

@@ -58,7 +58,6 @@ static void begin_epoch(ErdmaCc *cc, uint64_t now_ns)
 
     s->has_epoch = true;
     s->epoch_ns = now_ns;
-    s->cwnd_epoch = s->cwnd;
     s->w_est = s->cwnd;
     if (s->is_k_zero || s->cwnd >= s->w_max) {
         s->k = 0;

@@ -103,7 +103,6 @@ typedef struct ErdmaCubicState {
     double k;
     double w_est;
     double cwnd_prior;
-    double cwnd_epoch;
     uint64_t epoch_ns;          /* start, moved on by idle time */
     uint64_t ssthresh;
     bool has_epoch;

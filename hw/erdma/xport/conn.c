@@ -25,7 +25,7 @@ static void init_tx(ErdmaXportConn *c, const ErdmaXportConnParams *p,
     QTAILQ_INIT(&tx->msgs);
     tx->credit = c->x->cfg.rx_buffer;
     tx->next_ack = erdma_pn_first(p->rx_pn0);
-    erdma_sentmap_init(&tx->sent, pn0);
+    erdma_sentmap_init(&tx->sent, &c->x->sent_pool, pn0);
     erdma_loss_init(&tx->loss, pn0);
     erdma_rtt_init(&tx->rtt);
     erdma_pacer_init(&tx->pacer, now_ns);

@@ -39,6 +39,7 @@ struct ErdmaXport {
     GHashTable *conns;          /* local cookie to ErdmaXportConn */
     ErdmaTimerHeap timers;
     QTAILQ_HEAD(, ErdmaXportConn) active;
+    ErdmaSentPool sent_pool;
     ErdmaXportStats stats;
     bool is_blocked;
     uint8_t *tx_buf;            /* HEADROOM and the largest datagram */

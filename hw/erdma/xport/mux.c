@@ -79,6 +79,7 @@ void erdma_xport_free(ErdmaXport *x)
         erdma_conn_destroy(c);
     }
     g_hash_table_destroy(x->conns);
+    erdma_sentpool_destroy(&x->sent_pool);
     g_free(x->timers.v);
     g_free(x->tx_buf);
     g_free(x);

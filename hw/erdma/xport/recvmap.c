@@ -4,7 +4,7 @@
 #include "qemu/osdep.h"
 #include "recvmap.h"
 
-#define FIRST_CAP   4
+#define FIRST_CAP   2
 
 void erdma_recvmap_init(ErdmaRecvMap *m, uint64_t pn0)
 {

@@ -20,8 +20,8 @@
 
 typedef struct ErdmaPnRange {
     uint64_t first;
-    uint64_t last;              /* inclusive */
-    uint8_t n_reports;
+    uint64_t last:56;           /* inclusive */
+    uint64_t n_reports:8;
 } ErdmaPnRange;
 
 typedef struct ErdmaRecvMap {

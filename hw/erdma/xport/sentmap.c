@@ -6,15 +6,40 @@
 
 QEMU_BUILD_BUG_ON(sizeof(ErdmaSent) > 32);
 
-void erdma_sentmap_init(ErdmaSentMap *m, uint64_t pn0)
+static ErdmaSent *ring_new(ErdmaSentMap *m, uint32_t cap)
+{
+    if (cap == ERDMA_SENTMAP_MIN && m->pool->n) {
+        return m->pool->ring[--m->pool->n];
+    }
+    return g_new(ErdmaSent, cap);
+}
+
+static void ring_free(ErdmaSentMap *m)
+{
+    if (m->cap == ERDMA_SENTMAP_MIN && m->pool->n < ERDMA_SENTMAP_SPARE) {
+        m->pool->ring[m->pool->n++] = m->ring;
+    } else {
+        g_free(m->ring);
+    }
+}
+
+void erdma_sentpool_destroy(ErdmaSentPool *pool)
+{
+    while (pool->n) {
+        g_free(pool->ring[--pool->n]);
+    }
+}
+
+void erdma_sentmap_init(ErdmaSentMap *m, ErdmaSentPool *pool, uint64_t pn0)
 {
     memset(m, 0, sizeof(*m));
+    m->pool = pool;
     m->base = m->next = pn0;
 }
 
 void erdma_sentmap_destroy(ErdmaSentMap *m)
 {
-    g_free(m->ring);
+    ring_free(m);
     m->ring = NULL;
     m->cap = 0;
 }
@@ -22,13 +47,13 @@ void erdma_sentmap_destroy(ErdmaSentMap *m)
 static void grow(ErdmaSentMap *m)
 {
     uint32_t cap = m->cap ? 2 * m->cap : ERDMA_SENTMAP_MIN;
-    ErdmaSent *ring = g_new(ErdmaSent, cap);
+    ErdmaSent *ring = ring_new(m, cap);
     uint64_t pn;
 
     for (pn = m->base; pn < m->next; pn++) {
         ring[pn & (cap - 1)] = *erdma_sentmap_get(m, pn);
     }
-    g_free(m->ring);
+    ring_free(m);
     m->ring = ring;
     m->cap = cap;
 }
@@ -74,7 +99,5 @@ void erdma_sentmap_trim(ErdmaSentMap *m, uint64_t lost_before_ns)
         m->base++;
     }
     /* Nothing outstanding: a connection that was busy once stays small. */
-    if (m->cap > ERDMA_SENTMAP_MIN) {
-        erdma_sentmap_destroy(m);
-    }
+    erdma_sentmap_destroy(m);
 }

@@ -15,8 +15,10 @@
 
 /* More than this is never outstanding. */
 #define ERDMA_SENTMAP_MAX   (1u << 17)
-/* Entries that a connection keeps for good once it has sent something */
-#define ERDMA_SENTMAP_MIN   8
+/* Size of the first ring of a connection that begins to send */
+#define ERDMA_SENTMAP_MIN   16
+/* First rings that are kept for whoever is next to send */
+#define ERDMA_SENTMAP_SPARE 64
 
 typedef enum ErdmaSentState {
     ERDMA_SENT_INFLIGHT,
@@ -39,8 +41,19 @@ typedef struct ErdmaSent {
     bool is_resent:1;           /* lost, and its payload was sent again */
 } ErdmaSent;
 
+/*
+ * A connection has a ring only while something is outstanding.  Rings of the
+ * first size go round among the connections, so that a message now and then
+ * costs no allocation.
+ */
+typedef struct ErdmaSentPool {
+    ErdmaSent *ring[ERDMA_SENTMAP_SPARE];
+    unsigned n;
+} ErdmaSentPool;
+
 typedef struct ErdmaSentMap {
-    ErdmaSent *ring;            /* NULL when nothing was sent lately */
+    ErdmaSentPool *pool;
+    ErdmaSent *ring;            /* NULL when nothing is outstanding */
     uint32_t cap;               /* power of two, or 0 */
     uint32_t n_inflight;
     uint64_t base;              /* oldest entry */
@@ -48,8 +61,10 @@ typedef struct ErdmaSentMap {
     uint64_t pipe;              /* bytes neither acked nor lost */
 } ErdmaSentMap;
 
-void erdma_sentmap_init(ErdmaSentMap *m, uint64_t pn0);
+void erdma_sentmap_init(ErdmaSentMap *m, ErdmaSentPool *pool, uint64_t pn0);
+/* Gives the ring back. */
 void erdma_sentmap_destroy(ErdmaSentMap *m);
+void erdma_sentpool_destroy(ErdmaSentPool *pool);
 
 static inline bool erdma_sentmap_has(const ErdmaSentMap *m, uint64_t pn)
 {
