@@ -232,16 +232,16 @@ const char *netem_config_check(const NetemConfig *cfg, const char **allowed)
     if (cfg->delay_ns > 60000000000ull || cfg->jitter_ns > 60000000000ull ||
         cfg->reorder_ns > 60000000000ull) {
         *allowed = "at most 60 s";
-        return cfg->delay_ns > 60000000000ull ? "delay" :
-               cfg->jitter_ns > 60000000000ull ? "jitter" : "reorder-delay";
+        return cfg->delay_ns > 60000000000ull ? "delay-us" :
+               cfg->jitter_ns > 60000000000ull ? "jitter-us" : "reorder-us";
     }
     if (cfg->jitter >= NETEM_JITTER_COUNT) {
         *allowed = "none, uniform, normal or pareto";
-        return "jitter-distribution";
+        return "jitter";
     }
     if (cfg->reorder > 0 && !cfg->reorder_ns) {
         *allowed = "more than 0 where reorder is";
-        return "reorder-delay";
+        return "reorder-us";
     }
     return NULL;
 }
