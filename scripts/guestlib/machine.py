@@ -123,7 +123,9 @@ class Base:
             entry = paths.cache_entry(
                 self.state_name(), "saved state of a booted guest",
                 ["env", "PYTHONPATH=" + os.path.join(paths.ROOT, "scripts"),
-                 sys.executable, "-m", "guestlib.machine", self.arguments()])
+                 sys.executable, "-c",
+                 "from guestlib.machine import main; main()",
+                 self.arguments()])
         except GuestError:
             return None
         _states[self.state_name()] = os.path.join(entry, "state.zst")
@@ -279,7 +281,8 @@ def save_state(base, out):
             machine.stop()
 
 
-if __name__ == "__main__":
+def main():
+    """What makes a cache entry: the state goes to the working directory."""
     try:
         save_state(Base.from_arguments(sys.argv[1]), os.getcwd())
     except GuestError as error:

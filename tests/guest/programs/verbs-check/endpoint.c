@@ -109,6 +109,9 @@ bool ep_create(Endpoint *ep, int depth, bool has_channel)
     struct ibv_context *verbs = ep->id->verbs;
     struct ibv_device_attr device;
     struct ibv_qp_init_attr attr;
+    static const uint32_t caps[][2] = {     /* send SGEs, inline */
+        { MAX_SGE, MAX_INLINE }, { MAX_SGE, 0 }, { 1, 0 },
+    };
     int fd = verbs->async_fd;
 
     if (ibv_query_device(verbs, &device)) {
@@ -117,7 +120,6 @@ bool ep_create(Endpoint *ep, int depth, bool has_channel)
     fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
     ep->depth = depth;
     ep->is_disconnected = false;
-    ep->max_sge = device.max_sge < MAX_SGE ? device.max_sge : MAX_SGE;
     ep->pd = ibv_alloc_pd(verbs);
     ep->other_pd = ibv_alloc_pd(verbs);
     if (!ep->pd || !ep->other_pd) {
@@ -133,16 +135,20 @@ bool ep_create(Endpoint *ep, int depth, bool has_channel)
     if (!ep->cq) {
         return fail(ep, "ibv_create_cq");
     }
-    attr = (struct ibv_qp_init_attr) {
-        .send_cq = ep->cq, .recv_cq = ep->cq, .qp_type = IBV_QPT_RC,
-        .cap = { depth, depth, ep->max_sge, 1, MAX_INLINE },
-    };
-    if (rdma_create_qp(ep->id, ep->pd, &attr)) {
-        attr.cap = (struct ibv_qp_cap) { depth, depth, ep->max_sge, 1, 0 };
-        if (rdma_create_qp(ep->id, ep->pd, &attr)) {
-            return fail(ep, "rdma_create_qp");
+    for (size_t i = 0; i < sizeof(caps) / sizeof(caps[0]); i++) {
+        /* Less for the devices that we are compared with. */
+        attr = (struct ibv_qp_init_attr) {
+            .send_cq = ep->cq, .recv_cq = ep->cq, .qp_type = IBV_QPT_RC,
+            .cap = { depth, depth, caps[i][0], 1, caps[i][1] },
+        };
+        if (!rdma_create_qp(ep->id, ep->pd, &attr)) {
+            break;
         }
     }
+    if (!ep->id->qp) {
+        return fail(ep, "rdma_create_qp");
+    }
+    ep->max_sge = attr.cap.max_send_sge;
     ep->max_inline = attr.cap.max_inline_data;
     ep->mem = mmap(NULL, MEM_LEN, PROT_READ | PROT_WRITE,
                    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
