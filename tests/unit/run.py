@@ -6,6 +6,7 @@
 Arguments, if any, are names of the tests to run (as in meson.build).
 """
 
+import fcntl
 import json
 import os
 import pathlib
@@ -68,7 +69,11 @@ def tests_in(directory):
 def main():
     tap = Tap()
     wanted = sys.argv[1:]
-    directories = [build(tap, *one) for one in BUILDS]
+    (ROOT / 'build').mkdir(exist_ok=True)
+    # ninja does not mind a second ninja in the same directory.
+    with open(ROOT / 'build' / '.lock-standalone', 'w') as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        directories = [build(tap, *one) for one in BUILDS]
     if directories[0]:
         env = dict(os.environ,
                    ASAN_OPTIONS='detect_leaks=1:abort_on_error=0',
