@@ -207,10 +207,11 @@ static void test_invalidate_refused(void)
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
-    g_test_add_func("/engine/mr-fast/fast-reg-table", test_fast_reg_table);
-    g_test_add_func("/engine/mr-fast/fast-reg-forgets", test_fast_reg_forgets);
-    g_test_add_func("/engine/mr-fast/fast-reg-inline", test_fast_reg_inline);
-    g_test_add_func("/engine/mr-fast/fast-reg-refused", test_fast_reg_refused);
-    g_test_add_func("/engine/mr-fast/invalidate-refused", test_invalidate_refused);
+    g_test_add_func("/engine/mr-fast/table", test_fast_reg_table);
+    g_test_add_func("/engine/mr-fast/forgets", test_fast_reg_forgets);
+    g_test_add_func("/engine/mr-fast/inline", test_fast_reg_inline);
+    g_test_add_func("/engine/mr-fast/refused", test_fast_reg_refused);
+    g_test_add_func("/engine/mr-fast/invalidate-refused",
+                    test_invalidate_refused);
     return g_test_run();
 }
