@@ -289,6 +289,41 @@ static void test_destroy(gconstpointer data)
     rig_free(rig);
 }
 
+/* A reset in the middle of a transfer is the last that is heard of it. */
+static void test_reset(gconstpointer data)
+{
+    unsigned when = GPOINTER_TO_UINT(data);
+    Rig *rig = rig_new();
+    RigWr wr = { .op = ERDMA_OP_READ, .n_sges = 1 };
+    ErdmaEngineCounts counts;
+    uint64_t buf, src;
+    RigQp *a, *b;
+    unsigned i;
+
+    rig_pair(rig, &a, &b);
+    buf = rig_alloc(a->hca, 100000);
+    src = rig_alloc(b->hca, 100000);
+    wr.sges[0] = (RigSge) { buf, 100000,
+                            rig_mr(a->hca, buf, 100000, RIG_ALL_RIGHTS) };
+    wr.rkey = rig_mr(b->hca, src, 100000, RIG_ALL_RIGHTS);
+    wr.raddr = src;
+    for (i = 0; i < 20; i++) {
+        rig_post_send(a, &wr);
+    }
+    rig_run(rig, when * 10 * RIG_US);
+    erdma_engine_reset(a->hca->e);
+    erdma_engine_counts(a->hca->e, &counts);
+    g_assert_cmpuint(counts.n_qps, ==, 0);
+    a->hca->watch = RIG_MEM_BASE;
+    a->hca->watch_len = RIG_MEM_SIZE;
+    a->hca->watch_end = 0;
+    rig_run(rig, 3600 * RIG_S);
+    g_assert_cmpuint(a->hca->watch_end, ==, 0);
+    rig_qp_free(a);
+    rig_qp_free(b);
+    rig_free(rig);
+}
+
 /* "Send, wait for the completion, disconnect" is safe, last ack or not. */
 static void test_close_after_receive(void)
 {
@@ -705,6 +740,11 @@ int main(int argc, char **argv)
         g_autofree char *path = g_strdup_printf("/qp/destroy/%u", i);
 
         g_test_add_data_func(path, GUINT_TO_POINTER(i), test_destroy);
+    }
+    for (i = 0; i < 6; i++) {
+        g_autofree char *path = g_strdup_printf("/qp/reset/%u", i);
+
+        g_test_add_data_func(path, GUINT_TO_POINTER(i), test_reset);
     }
     g_test_add_func("/qp/close/after-receive", test_close_after_receive);
     g_test_add_func("/qp/close/peer", test_peer_closes);
