@@ -355,6 +355,7 @@ static void test_forged_ack(void)
     rig->pn0[1] = 2000;
     rig_open_both(rig);
     rig->fate = lose_all;
+    rig_send(rig, 0, ERDMA_XPORT_OP_SEND, 100);
     rig_send(rig, 0, ERDMA_XPORT_OP_SEND, 1000000);
     rig_poll(rig, 0);
     rig_info(rig, 0, &before);
@@ -369,20 +370,27 @@ static void test_forged_ack(void)
 
     /* A position beyond what was sent, beyond the message */
     w.u.ack.ranges[0].last = w.u.ack.largest_pn = 1009;
+    w.u.ack.msn = 1;
     w.u.ack.off = 1000000;
     inject(rig, &w);
     w.u.ack.off = 20000;
     inject(rig, &w);
-    w.u.ack.msn = 1;
+    w.u.ack.msn = 2;
     w.u.ack.off = 0;
     inject(rig, &w);
     g_assert_cmpuint(drops[ERDMA_XPORT_DROP_WINDOW], ==, 4);
 
-    /* An ack number from another life */
+    /* The end of a message, said as an offset in it */
     w.u.ack.msn = 0;
-    w.number = 2000 + (1 << 21);
+    w.u.ack.off = 100;
     inject(rig, &w);
     g_assert_cmpuint(drops[ERDMA_XPORT_DROP_WINDOW], ==, 5);
+    w.u.ack.off = 0;
+
+    /* An ack number from another life */
+    w.number = 2000 + (1 << 21);
+    inject(rig, &w);
+    g_assert_cmpuint(drops[ERDMA_XPORT_DROP_WINDOW], ==, 6);
     rig_info(rig, 0, &after);
     g_assert_cmpuint(before.inflight, ==, after.inflight);
     g_assert_cmpuint(before.cwnd, ==, after.cwnd);
@@ -397,7 +405,7 @@ static void test_forged_ack(void)
         inject(rig, &w);
     }
     rig_info(rig, 0, &after);
-    g_assert_cmpuint(after.cwnd, ==, before.cwnd + 1500);
+    g_assert_cmpuint(after.cwnd, ==, before.cwnd + 28 + 20 + 8 + 8 + 100);
     rig_free(rig);
 }
 

@@ -117,20 +117,27 @@ typedef struct ErdmaCcCubic {
 } ErdmaCcCubic;
 
 typedef struct ErdmaCcHpcc {
+    uint64_t t_ns;              /* base round trip T; 0: not known yet */
+    double w_max;               /* line rate times T */
+    double w_ai;
     double wc;                  /* reference window */
     double u;
-    double alpha;               /* HPCC_ECN */
-    double round_min;           /* HPCC_RTT: smallest RTT/T; 0: none */
-    uint64_t round_acked;       /* HPCC_ECN */
-    uint64_t round_marked;
     unsigned stage;
     bool has_round;
-    uint64_t round_end;         /* a larger number acked ends the round */
+    uint64_t round_end;         /* acking this number ends the round */
+    /* HPCC_RTT */
+    double round_min;           /* smallest RTT / T, 0: none */
+    uint64_t reprobe_ns;        /* when T was last looked for */
+    unsigned n_rounds;          /* up to the first time */
+    unsigned n_reprobes;        /* rounds left with a window of a packet */
+    /* HPCC_ECN */
+    double alpha;
+    uint64_t round_acked;
+    uint64_t round_marked;
+    /* HPCC_INT: the previous stack */
     bool has_history;
-    bool is_compact;
-    uint16_t path_id;
-    uint8_t n_hops;
-    ErdmaCcHop hop[ERDMA_CC_HOPS_MAX];
+    uint64_t history_ns;
+    ErdmaCcStack history;
 } ErdmaCcHpcc;
 
 struct ErdmaCc {
@@ -149,6 +156,9 @@ struct ErdmaCc {
 
 extern const ErdmaCcOps erdma_cc_newreno;
 extern const ErdmaCcOps erdma_cc_cubic;
+extern const ErdmaCcOps erdma_cc_hpcc_rtt;
+extern const ErdmaCcOps erdma_cc_hpcc_ecn;
+extern const ErdmaCcOps erdma_cc_hpcc_int;
 extern const ErdmaCcOps erdma_cc_none;
 
 static inline uint64_t erdma_cc_initial_window(const ErdmaCc *cc)

@@ -9,6 +9,12 @@ static const ErdmaCcOps *cc_ops(uint8_t cc)
     switch (cc) {
     case ERDMA_XPORT_CC_NEWRENO:
         return &erdma_cc_newreno;
+    case ERDMA_XPORT_CC_HPCC_RTT:
+        return &erdma_cc_hpcc_rtt;
+    case ERDMA_XPORT_CC_HPCC_ECN:
+        return &erdma_cc_hpcc_ecn;
+    case ERDMA_XPORT_CC_HPCC_INT:
+        return &erdma_cc_hpcc_int;
     case ERDMA_XPORT_CC_NONE:
         return &erdma_cc_none;
     default:
@@ -232,8 +238,17 @@ void erdma_xport_conn_info(const ErdmaXportConn *c, ErdmaXportConnInfo *info)
 
 void erdma_conn_trace_cwnd(ErdmaXportConn *c)
 {
-    erdma_conn_trace(c, ERDMA_XPORT_EV_CWND, c->tx.cc.cwnd,
-                     c->tx.cc.ssthresh);
+    const ErdmaCc *cc = &c->tx.cc;
+    uint64_t b = cc->ssthresh;
+    double u, alpha;
+
+    if (!c->x->ops->trace) {
+        return;
+    }
+    if (cc->ops->info) {
+        cc->ops->info(cc, &b, &u, &alpha);
+    }
+    erdma_conn_trace(c, ERDMA_XPORT_EV_CWND, cc->cwnd, b);
 }
 
 uint64_t erdma_conn_rto(const ErdmaXportConn *c)

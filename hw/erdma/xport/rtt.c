@@ -55,7 +55,14 @@ void erdma_rtt_sample(ErdmaRtt *r, uint64_t now_ns, uint64_t rtt_ns,
 uint64_t erdma_rtt_pto(const ErdmaRtt *r, uint64_t initial_ns,
                        uint64_t ack_delay_ns)
 {
-    return r->has_sample ? 2 * r->srtt_ns + ack_delay_ns : initial_ns;
+    if (!r->has_sample) {
+        return initial_ns;
+    }
+    /*
+     * Two HCAs of one machine may see no time pass: a probe that is due at
+     * once would answer each ack, for ever.
+     */
+    return MAX(2 * r->srtt_ns, GRANULARITY_NS) + ack_delay_ns;
 }
 
 uint64_t erdma_rtt_rto(const ErdmaRtt *r, uint64_t initial_ns,
