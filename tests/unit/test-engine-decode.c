@@ -499,7 +499,6 @@ static void test_create_cq(void)
     g_assert_cmpuint(cq.page_shift, ==, 25);
     g_assert_cmphex(cq.addr, ==, 0x789abc000);
     g_assert_cmpuint(cq.n_pages, ==, 0x1234);
-    g_assert_true(cq.has_table);
     g_assert_cmpuint(cq.eqn, ==, 31);
     g_assert_cmphex(cq.dbrec, ==, 0xd0);
     g_assert_cmphex(cq.first_off, ==, 0x1000);
@@ -507,7 +506,7 @@ static void test_create_cq(void)
     g_assert_cmphex(cq.db_page, ==, 0x82);
     stl_le_p(raw + 20, 1u << 16 | 31);
     erdma_decode_create_cq(raw, 64, &cq);
-    g_assert_false(cq.has_db_page || cq.has_table);
+    g_assert_false(cq.has_db_page);
 }
 
 static void test_reg_mr_cmd(void)

@@ -65,13 +65,15 @@ static bool cq_ring(ErdmaRing *r, const ErdmaCmdCreateCq *req)
     r->page_shift = req->page_shift;
     r->first_off = req->first_off;
     r->n_pages = req->n_pages;
-    /* A single page comes by itself, whatever the level bit says. */
+    /*
+     * A single page comes by itself, several in a table.  The level bit is
+     * of no use: Linux 6.1 sets it for a single page, too.
+     */
     r->has_table = req->n_pages > 1;
     r->table = req->addr;
     r->pages[0] = req->addr;
     r->cached_page = UINT32_MAX;
-    /* Several pages without a table do not fit into the request. */
-    return (req->n_pages == 1 || req->has_table) && erdma_ring_is_valid(r);
+    return erdma_ring_is_valid(r);
 }
 
 uint8_t erdma_cmd_create_cq(ErdmaEngine *e, ErdmaCmd *cmd)

@@ -51,7 +51,6 @@ void erdma_decode_create_cq(const uint8_t *raw, size_t len,
     cq->addr = ldq_le_p(raw + A_ERDMA_CMD_CREATE_CQ_ADDR_L);
     cq->eqn = FIELD_EX32(cfg1, ERDMA_CMD_CREATE_CQ_CFG1, EQN);
     cq->n_pages = FIELD_EX32(cfg1, ERDMA_CMD_CREATE_CQ_CFG1, MTT_CNT);
-    cq->has_table = FIELD_EX32(cfg1, ERDMA_CMD_CREATE_CQ_CFG1, MTT_TYPE);
     cq->dbrec = ldq_le_p(raw + A_ERDMA_CMD_CREATE_CQ_DBREC);
     cq->first_off = ldl_le_p(raw + A_ERDMA_CMD_CREATE_CQ_OFFSET);
     if (FIELD_EX32(cfg1, ERDMA_CMD_CREATE_CQ_CFG1, DB_CFG_EN) &&

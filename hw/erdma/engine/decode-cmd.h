@@ -40,9 +40,8 @@ typedef struct ErdmaCmdCreateCq {
     uint32_t eqn;
     uint32_t depth_log2;
     uint8_t page_shift;
-    uint64_t addr;              /* the one page, or the table */
+    uint64_t addr;              /* the one page, or the table of several */
     uint32_t n_pages;
-    bool has_table;
     uint32_t first_off;
     uint64_t dbrec;
     bool has_db_page;
