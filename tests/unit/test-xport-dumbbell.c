@@ -48,6 +48,7 @@ typedef struct Dumbbell {
     uint64_t kmin, kmax;        /* marking, bytes; kmin = kmax: step */
     double pmax;
     double loss;                /* before the bottleneck */
+    bool is_plain;              /* stamps nothing */
     GRand *rand;
     /* measured */
     double queue_integral;
@@ -97,7 +98,9 @@ static void dequeue(Dumbbell *d)
 
     d->queue_bytes -= p->len + 28;
     s.queue = d->queue_bytes;
-    erdma_link_stamp(p->data, p->len, &s);
+    if (!d->is_plain) {
+        erdma_link_stamp(p->data, p->len, &s);
+    }
     d->tx_bytes += p->len + 28;
     d->free_ns = d->now_ns + (p->len + 28) * 8ULL * 1000000000 / RATE_BPS;
     p->when_ns = d->free_ns + DELAY_NS;
@@ -440,6 +443,28 @@ static void test_hpcc_int_compact(void)
     dumbbell_free(d);
 }
 
+static void plain_drop_tail(Dumbbell *d)
+{
+    d->is_plain = true;
+    d->limit = BDP;
+}
+
+/* Links that stamp nothing: losses have to do, and they do. */
+static void test_hpcc_int_plain(void)
+{
+    ErdmaXportConfig cfg;
+    Dumbbell *d;
+
+    config(&cfg);
+    cfg.cc.w_ai = 400;
+    d = steady(4, ERDMA_XPORT_CC_HPCC_INT, &cfg, plain_drop_tail,
+               500 * RTT_NS, 2000 * RTT_NS, "hpcc_int, no stamps");
+    g_assert_cmpfloat(utilisation(d), >, 0.9);
+    g_assert_cmpfloat(jain(d), >, 0.7);
+    g_assert_cmpuint(d->n_drops, <, 1000);
+    dumbbell_free(d);
+}
+
 /* q* = delta * BDP + N * W_AI + one packet */
 static void test_hpcc_rtt(void)
 {
@@ -578,6 +603,8 @@ int main(int argc, char **argv)
                     test_hpcc_int_loss);
     g_test_add_func("/erdma/xport/dumbbell/hpcc-int-compact",
                     test_hpcc_int_compact);
+    g_test_add_func("/erdma/xport/dumbbell/hpcc-int-plain",
+                    test_hpcc_int_plain);
     g_test_add_func("/erdma/xport/dumbbell/hpcc-rtt", test_hpcc_rtt);
     g_test_add_func("/erdma/xport/dumbbell/hpcc-ecn", test_hpcc_ecn);
     g_test_add_func("/erdma/xport/dumbbell/different", test_different);

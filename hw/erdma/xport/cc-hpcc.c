@@ -258,7 +258,15 @@ static void hpcc_int_ack(ErdmaCc *cc, const ErdmaCcAck *ack)
         ack->min_rtt_ns != h->t_ns) {
         set_base_rtt(cc, ack->min_rtt_ns);
     }
-    if (!stack || !h->t_ns) {
+    if (!h->t_ns) {
+        return;
+    }
+    if (!stack) {
+        /* No link on the way stamps: what is left is additive increase. */
+        if (!h->has_history && round_is_over(h, ack)) {
+            set_window(cc, h->wc + h->w_ai);
+            h->wc = cc->cwnd;
+        }
         return;
     }
     if (!h->has_history || is_history_stale(h, ack->now_ns) ||
@@ -281,6 +289,18 @@ static void hpcc_int_ack(ErdmaCc *cc, const ErdmaCcAck *ack)
     }
     h->history = *stack;
     h->history_ns = ack->now_ns;
+}
+
+/* A loss is no signal, unless nobody gives the real one. */
+static void hpcc_int_congestion(ErdmaCc *cc, ErdmaCcEvent event,
+                                uint64_t now_ns)
+{
+    ErdmaCcHpcc *h = cc->u.hpcc;
+
+    if (event == ERDMA_CC_LOSS && !h->has_history) {
+        set_window(cc, cc->cwnd / 2.0);
+        h->wc = cc->cwnd;
+    }
 }
 
 /* HPCC_RTT */
@@ -426,7 +446,7 @@ const ErdmaCcOps erdma_cc_hpcc_int = {
     .init = hpcc_init,
     .destroy = hpcc_destroy,
     .ack = hpcc_int_ack,
-    .congestion = hpcc_congestion,
+    .congestion = hpcc_int_congestion,
     .timeout = hpcc_timeout,
     .undo = hpcc_undo,
     .rate = hpcc_rate,

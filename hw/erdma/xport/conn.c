@@ -194,6 +194,11 @@ void erdma_xport_conn_terminate(ErdmaXportConn *c, uint8_t status,
     }
     stop_sending(c);
     c->rx.is_refused = true;
+    if (c->is_peer_terminated) {
+        /* It has ended the connection itself and wants to hear no more. */
+        c->term = ERDMA_TERM_DONE;
+        return;
+    }
     c->term = ERDMA_TERM_SENDING;
     c->term_status = status;
     c->term_msn = msn;
