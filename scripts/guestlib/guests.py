@@ -167,8 +167,13 @@ class Guest:
                 bad.append(text.strip())
         return bad
 
+    def hca_stats(self, ident="hca0"):
+        """The HCA's counters (its QOM property stats)."""
+        return self.qmp.command("qom-get", path="/machine/peripheral/" + ident,
+                                property="stats")
+
     def wire_packets(self):
-        """Frames the link's NIC and the HCA have sent, as the guest counts."""
+        """Frames that the link's NIC has sent, as the guest counts them."""
         return int(self.run("cat /sys/class/net/eth0/statistics/tx_packets")
                    .out)
 

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Running a server in one guest and its client in another."""
+
+import re
+import time
+from dataclasses import dataclass
+
+from .errors import GuestError
+
+
+@dataclass
+class Outcome:
+    """What a pair of programs did; problem is None if all went well."""
+    client: object
+    server: object
+    seconds: float
+    problem: str
+
+
+def wait_listening(guest, program, timeout=20):
+    """Wait until `program` listens, through RDMA_CM or TCP."""
+    name = program.split()[0].split("/")[-1][:15]
+    test = ("{ rdma resource show cm_id; ss -ltnpH | tr '(\"' '  '; } "
+            "2>/dev/null | grep -E 'LISTEN.* %s( |$)' | grep -q ." % name)
+    loop = "until %s; do sleep 0.05; done" % test
+    if not guest.run(loop, timeout, check=False).ok:
+        raise GuestError("%s: %s does not listen" % (guest.name, name))
+
+
+def run_pair(server_guest, client_guest, server, client, timeout=60,
+             server_ends=True):
+    """Start `server`, wait until it listens, run `client`.
+
+    With server_ends the server must end by itself and with status 0;
+    otherwise it is killed afterwards.
+    """
+    daemon = server_guest.start(server, timeout + 30, merge=True)
+    began = time.monotonic()
+    problem = None
+    try:
+        wait_listening(server_guest, _program(server))
+        began = time.monotonic()
+        c = client_guest.run(client, timeout, check=False, merge=True)
+        seconds = time.monotonic() - began
+        if c.timed_out:
+            problem = "the client took more than %d s" % timeout
+        elif not c.ok:
+            problem = "the client ended with status %d: %s" % (
+                c.status, _last_words(c.out))
+        if server_ends and not problem:
+            s = daemon.wait(15)
+            if not s.ok:
+                problem = "the server %s: %s" % (
+                    "did not end" if s.timed_out
+                    else "ended with status %d" % s.status,
+                    _last_words(s.out))
+    except GuestError as e:
+        c, seconds = None, time.monotonic() - began
+        problem = "%s: %s" % (e, _last_words(daemon.output()))
+    if daemon.running():
+        daemon.kill()
+    return Outcome(c, daemon.wait(5), seconds, problem)
+
+
+def _program(command):
+    """The program's name in a command like `A=b cd /tmp && exec prog -x`."""
+    for word in command.split("&&")[-1].split():
+        if word != "exec" and "=" not in word:
+            return word
+    return command
+
+
+def _last_words(text):
+    lines = [x.strip() for x in text.splitlines() if x.strip().strip("-")]
+    return " / ".join(lines[-2:])[-200:]
+
+
+def perftest_result(text):
+    """The numbers of the result lines: a list of lists of floats."""
+    return [[float(x) for x in line.split()]
+            for line in text.splitlines()
+            if re.fullmatch(r"\s*\d+(\s+[\d.]+){3,}\s*", line)]
+
+
+def perftest_bandwidth(text):
+    """Average bandwidth in MiB/s of a perftest bandwidth run."""
+    rows = perftest_result(text)
+    if not rows or len(rows[-1]) < 5:
+        raise GuestError("no result in perftest's output: "
+                         + _last_words(text))
+    return rows[-1][3]
+
+
+def perftest_latency(text):
+    """Typical latency in microseconds of a perftest latency run."""
+    rows = perftest_result(text)
+    if not rows or len(rows[-1]) < 6:
+        raise GuestError("no result in perftest's output: "
+                         + _last_words(text))
+    return rows[-1][4]
