@@ -60,6 +60,29 @@ static void test_early_data(void)
     rig_free(rig);
 }
 
+/* The guests' sockets counted differently: by a little is no matter. */
+static void test_start(void)
+{
+    static const int32_t off[] = { 1, -1, 100, -100, 60000, -60000 };
+    unsigned i;
+
+    for (i = 0; i < ARRAY_SIZE(off); i++) {
+        XportRig *rig = rig_new(NULL);
+
+        rig->pn0[0] = -5;
+        rig_open(rig, 0);
+        rig->pn0[0] += off[i];
+        rig_open(rig, 1);
+        rig_run(rig, rig->now_ns + 200 * RIG_US);
+        rig_send(rig, 0, ERDMA_XPORT_OP_SEND, 300000);
+        rig_send(rig, 1, ERDMA_XPORT_OP_SEND, 300000);
+        g_assert_true(rig_run_done(rig, rig->now_ns + RIG_S));
+        g_assert_cmpuint(rig_stats(rig, 0)->retransmits, ==, 0);
+        g_assert_cmpuint(rig_stats(rig, 1)->retransmits, ==, 0);
+        rig_free(rig);
+    }
+}
+
 /* Receiver not ready */
 typedef struct Rnr {
     unsigned n_refuse;          /* from message 1 on */
@@ -147,6 +170,34 @@ static void test_rnr_timeout(void)
     g_assert_cmpuint(rig->end[0].error_ns - start_ns, >=, 500 * RIG_MS);
     g_assert_cmpuint(rig->end[0].error_ns - start_ns, <, 600 * RIG_MS);
     g_assert_cmpuint(rig->end[0].n_polls, <, 100);
+    rig_free(rig);
+}
+
+/* An owner that says "not ready" and "again" in one breath */
+static ErdmaXportRx again_rx(XportRig *rig, int end, uint32_t msn,
+                             uint32_t off)
+{
+    unsigned *n = rig->opaque;
+
+    if (--*n) {
+        erdma_xport_conn_rx_resume(rig->end[end].conn);
+        return ERDMA_XPORT_RX_NOT_READY;
+    }
+    return ERDMA_XPORT_RX_OK;
+}
+
+static void test_rnr_again(void)
+{
+    unsigned n = 1000;
+    XportRig *rig = rig_new(NULL);
+
+    rig->opaque = &n;
+    rig->on_rx = again_rx;
+    rig_open_both(rig);
+    rig_send(rig, 0, ERDMA_XPORT_OP_SEND, 10);
+    g_assert_true(rig_run_done(rig, rig->now_ns + RIG_S));
+    g_assert_cmpuint(rig->end[1].n_rx_calls, ==, 1000);
+    g_assert_cmpuint(rig->end[1].n_polls, >, 1000 / rig->poll_budget);
     rig_free(rig);
 }
 
@@ -439,8 +490,8 @@ static void test_strangers(void)
     erdma_xport_input(rig->end[0].x, &dg, rig->now_ns);
     g_assert_cmpuint(drops[ERDMA_XPORT_DROP_PEER], ==, 2);
 
-    /* Packet numbers before the first and far behind it */
-    forge(&w, ERDMA_WIRE_TERM, 4999);
+    /* Packet numbers far before the first and far behind it */
+    forge(&w, ERDMA_WIRE_TERM, 5000 - (1 << 16) - 1);
     inject(rig, &w);
     forge(&w, ERDMA_WIRE_PING, 5000 + (1 << 21));
     inject(rig, &w);
@@ -679,8 +730,10 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/erdma/xport/conn/sizes", test_sizes);
     g_test_add_func("/erdma/xport/conn/early-data", test_early_data);
+    g_test_add_func("/erdma/xport/conn/start", test_start);
     g_test_add_func("/erdma/xport/conn/rnr-resume", test_rnr_resume);
     g_test_add_func("/erdma/xport/conn/rnr-timeout", test_rnr_timeout);
+    g_test_add_func("/erdma/xport/conn/rnr-again", test_rnr_again);
     g_test_add_func("/erdma/xport/conn/credit", test_credit);
     g_test_add_func("/erdma/xport/conn/retry", test_retry);
     g_test_add_func("/erdma/xport/conn/terminate", test_terminate);

@@ -274,7 +274,7 @@ void erdma_conn_rx_data(ErdmaXportConn *c, const ErdmaWire *w, uint8_t ip_ecn,
         }
         return;
     }
-    is_in_order = pn == erdma_recvmap_largest(&rx->map) + 1;
+    is_in_order = !rx->map.n || pn == erdma_recvmap_largest(&rx->map) + 1;
     erdma_recvmap_add(&rx->map, pn);
     count_ecn(c, ip_ecn == ERDMA_WIRE_ECN_CE ? ip_ecn : w->ecn, len);
     plan_ack(c, w, pn, is_in_order, now_ns);

@@ -338,6 +338,26 @@ static bool tx_new(ErdmaXportConn *c, bool is_forced, uint64_t now_ns)
     return true;
 }
 
+/*
+ * Is there room to remember one more transmission?  If not, time makes some:
+ * what was lost and sent again is forgotten after a while.
+ */
+static bool has_room(ErdmaXportConn *c, bool is_resend, uint64_t now_ns)
+{
+    ErdmaConnTx *tx = &c->tx;
+    uint64_t rto_ns = erdma_conn_rto(c);
+
+    if (!erdma_sentmap_is_full(&tx->sent, is_resend)) {
+        return true;
+    }
+    erdma_sentmap_trim(&tx->sent, now_ns - MIN(now_ns, rto_ns));
+    if (!erdma_sentmap_is_full(&tx->sent, is_resend)) {
+        return true;
+    }
+    tx->pacer_ns = now_ns + rto_ns;
+    return false;
+}
+
 bool erdma_conn_tx_data(ErdmaXportConn *c, uint64_t now_ns)
 {
     ErdmaConnTx *tx = &c->tx;
@@ -346,8 +366,11 @@ bool erdma_conn_tx_data(ErdmaXportConn *c, uint64_t now_ns)
     ErdmaSent *e;
 
     tx->pacer_ns = ERDMA_XPORT_NEVER;
-    if (tx->is_dead || erdma_sentmap_is_full(&tx->sent)) {
+    if (tx->is_dead) {
         tx->want_probe = tx->want_resend = false;
+        return false;
+    }
+    if (!has_room(c, tx->loss.n_resend > 0, now_ns)) {
         return false;
     }
     e = erdma_loss_next_resend(&tx->loss, &tx->sent, tx->una_msn,

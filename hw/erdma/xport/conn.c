@@ -30,7 +30,7 @@ static void init_tx(ErdmaXportConn *c, const ErdmaXportConnParams *p,
 
     QTAILQ_INIT(&tx->msgs);
     tx->credit = c->x->cfg.rx_buffer;
-    tx->next_ack = erdma_pn_first(p->rx_pn0);
+    tx->next_ack = erdma_pn_first(p->rx_pn0) - ERDMA_CONN_PN_SLACK;
     erdma_sentmap_init(&tx->sent, &c->x->sent_pool, pn0);
     erdma_loss_init(&tx->loss, pn0);
     erdma_rtt_init(&tx->rtt);
@@ -52,7 +52,7 @@ static void init_rx(ErdmaXportConn *c, const ErdmaXportConnParams *p,
 {
     ErdmaConnRx *rx = &c->rx;
 
-    rx->pn0 = erdma_pn_first(p->rx_pn0);
+    rx->pn0 = erdma_pn_first(p->rx_pn0) - ERDMA_CONN_PN_SLACK;
     erdma_recvmap_init(&rx->map, rx->pn0);
     erdma_reasm_init(&rx->reasm);
     rx->next_ack = erdma_pn_first(p->tx_pn0);
@@ -529,11 +529,13 @@ static bool run_data(ErdmaXportConn *c, uint64_t now_ns, unsigned *budget)
     return is_more && !c->is_closed && !c->tx.is_dead;
 }
 
-static void run_resume(ErdmaXportConn *c)
+/* An owner that always says "again" must not keep us here for ever. */
+static void run_resume(ErdmaXportConn *c, unsigned *budget)
 {
     ErdmaConnRx *rx = &c->rx;
 
-    if (rx->want_resume && !c->is_failed) {
+    if (rx->want_resume && !c->is_failed && *budget) {
+        (*budget)--;
         rx->is_holding = false;
         rx->want_resume = false;
         if (erdma_conn_rx_drain(c)) {
@@ -549,7 +551,7 @@ bool erdma_conn_run(ErdmaXportConn *c, uint64_t now_ns, unsigned *budget)
     erdma_conn_enter(c);
     run_timers(c, now_ns);
     if (!c->is_closed) {
-        run_resume(c);
+        run_resume(c, budget);
     }
     if (!c->is_closed && run_control(c, now_ns, budget)) {
         is_more = run_data(c, now_ns, budget);

@@ -25,6 +25,11 @@
 
 /* A packet or ack number further away than this is from somewhere else. */
 #define ERDMA_CONN_PN_WINDOW    (1u << 20)
+/*
+ * Both ends take the first packet number from their guest's socket.  Should
+ * they count differently by a few bytes of that socket, it does not matter.
+ */
+#define ERDMA_CONN_PN_SLACK     (1u << 16)
 /* Messages further ahead than this cannot be paid for by any credit. */
 #define ERDMA_CONN_MSN_WINDOW   (1u << 20)
 /* Ranges that we put into an ack */

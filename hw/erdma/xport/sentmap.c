@@ -62,7 +62,7 @@ ErdmaSent *erdma_sentmap_add(ErdmaSentMap *m, uint16_t bytes)
 {
     ErdmaSent *e;
 
-    assert(!erdma_sentmap_is_full(m));
+    assert(!erdma_sentmap_is_full(m, true));
     if (m->next - m->base == m->cap) {
         grow(m);
     }

@@ -13,7 +13,10 @@
 
 #include "xport.h"
 
-/* More than this is never outstanding. */
+/*
+ * New data stops at this many entries; what is sent again may take twice as
+ * many, so that it is never new data that keeps a retransmission waiting.
+ */
 #define ERDMA_SENTMAP_MAX   (1u << 17)
 /* Size of the first ring of a connection that begins to send */
 #define ERDMA_SENTMAP_MIN   16
@@ -77,9 +80,9 @@ static inline ErdmaSent *erdma_sentmap_get(const ErdmaSentMap *m, uint64_t pn)
     return &m->ring[pn & (m->cap - 1)];
 }
 
-static inline bool erdma_sentmap_is_full(const ErdmaSentMap *m)
+static inline bool erdma_sentmap_is_full(const ErdmaSentMap *m, bool is_resend)
 {
-    return m->next - m->base >= ERDMA_SENTMAP_MAX;
+    return m->next - m->base >= ERDMA_SENTMAP_MAX << is_resend;
 }
 
 /*
