@@ -56,7 +56,7 @@ static void erdma_filter_keep_last(NetFilterState *nf)
  */
 static NetClientState *erdma_filter_nic(NetFilterState *nf)
 {
-    ErdmaState *s = ERDMA_FILTER(nf)->hca;
+    ErdmaState *s = container_of(nf, ErdmaFilter, parent_obj)->hca;
     NetClientState *nc = nf->netdev->peer;
 
     if (!nc || nc->info->type != NET_CLIENT_DRIVER_NIC || nc->link_down ||
@@ -119,7 +119,7 @@ static ssize_t erdma_filter_receive_iov(NetFilterState *nf,
                                         const struct iovec *iov, int iovcnt,
                                         NetPacketSent *sent_cb)
 {
-    ErdmaState *s = ERDMA_FILTER(nf)->hca;
+    ErdmaState *s = container_of(nf, ErdmaFilter, parent_obj)->hca;
     unsigned vnet_len = nf->netdev->vnet_hdr_len;
 
     if (s->wire.is_sending || iovcnt < 1) {
@@ -159,7 +159,7 @@ NetClientState *erdma_eni_nic(ErdmaState *s, unsigned *vnet_len)
     if (!s->wire.filter) {
         return NULL;
     }
-    nf = NETFILTER(s->wire.filter);
+    nf = &s->wire.filter->parent_obj;
     erdma_filter_keep_last(nf);
     *vnet_len = nf->netdev->vnet_hdr_len;
     return erdma_filter_nic(nf);

@@ -24,6 +24,7 @@ void erdma_device_reset(ErdmaState *s)
     trace_erdma_reset(s->name);
     erdma_engine_reset(s->engine);
     erdma_wire_reset(s);
+    s->vectors_due = 0;
     s->status = 0;
 }
 

@@ -4,23 +4,43 @@
  *
  * The engine runs from a bottom half, from a timer at the deadline it named
  * last, and while it takes a datagram; never while the machine is stopped
- * and never inside itself.  Guest memory that it writes may be a BAR, ours
- * too: the device's re-entrancy guard is engaged all the while, so that no
- * register can be written from underneath it.
+ * and never inside itself.
+ *
+ * The guest chooses where DMA and MSI-X messages go.  Aimed at a BAR or at
+ * configuration space they would reset or unplug the device from underneath
+ * the engine.  So DMA reaches RAM only, messages are sent when the engine has
+ * returned, and the re-entrancy guard is engaged until then.
  */
 
 #include "qemu/osdep.h"
 #include "hw/pci/msix.h"
+#include "qemu/host-utils.h"
 #include "qemu/log.h"
 #include "qemu/main-loop.h"
+#include "qemu/rcu.h"
 #include "qemu/timer.h"
 #include "system/runstate.h"
 #include "erdma.h"
 #include "trace.h"
 
+static const MemTxAttrs erdma_port_attrs = { .memory = true };
+
+/* The st*_dma() family does not look at erdma_port_attrs by itself. */
+static bool erdma_port_is_ram(PCIDevice *d, dma_addr_t addr, dma_addr_t len)
+{
+    hwaddr xlat, plen = len;
+    MemoryRegion *mr;
+
+    RCU_READ_LOCK_GUARD();
+    mr = address_space_translate(pci_get_address_space(d), addr, &xlat, &plen,
+                                 true, erdma_port_attrs);
+    return plen >= len && memory_region_is_ram(mr);
+}
+
 /*
- * st*_pci_dma() and pci_dma_write() are full barriers: two writes become
- * visible in the order of the calls.
+ * The guest polls words of 4 and 8 bytes: their store must not be torn.  All
+ * of these functions are full barriers, so that two writes become visible in
+ * the order of the calls.
  */
 static bool erdma_port_dma_write(void *opaque, uint64_t addr, const void *buf,
                                  size_t len)
@@ -28,13 +48,15 @@ static bool erdma_port_dma_write(void *opaque, uint64_t addr, const void *buf,
     PCIDevice *d = opaque;
     MemTxResult res;
 
-    /* The guest polls these words: a store must not be torn. */
     if (len == 8 && addr % 8 == 0) {
-        res = stq_le_pci_dma(d, addr, ldq_le_p(buf), MEMTXATTRS_UNSPECIFIED);
+        res = !erdma_port_is_ram(d, addr, 8) ? MEMTX_ACCESS_ERROR :
+              stq_le_pci_dma(d, addr, ldq_le_p(buf), erdma_port_attrs);
     } else if (len == 4 && addr % 4 == 0) {
-        res = stl_le_pci_dma(d, addr, ldl_le_p(buf), MEMTXATTRS_UNSPECIFIED);
+        res = !erdma_port_is_ram(d, addr, 4) ? MEMTX_ACCESS_ERROR :
+              stl_le_pci_dma(d, addr, ldl_le_p(buf), erdma_port_attrs);
     } else {
-        res = pci_dma_write(d, addr, buf, len);
+        res = pci_dma_rw(d, addr, (void *)buf, len,
+                         DMA_DIRECTION_FROM_DEVICE, erdma_port_attrs);
     }
     return res == MEMTX_OK;
 }
@@ -42,7 +64,8 @@ static bool erdma_port_dma_write(void *opaque, uint64_t addr, const void *buf,
 static bool erdma_port_dma_read(void *opaque, uint64_t addr, void *buf,
                                 size_t len)
 {
-    return pci_dma_read(opaque, addr, buf, len) == MEMTX_OK;
+    return pci_dma_rw(opaque, addr, buf, len, DMA_DIRECTION_TO_DEVICE,
+                      erdma_port_attrs) == MEMTX_OK;
 }
 
 static void erdma_port_notify(void *opaque, unsigned vector)
@@ -50,7 +73,7 @@ static void erdma_port_notify(void *opaque, unsigned vector)
     ErdmaState *s = opaque;
 
     assert(vector < s->vectors);
-    msix_notify(PCI_DEVICE(s), vector);
+    s->vectors_due |= 1u << vector;
 }
 
 static void erdma_port_kick_cb(void *opaque)
@@ -197,7 +220,7 @@ static const ErdmaPort erdma_port = {
 /* Returns what erdma_port_leave() has to restore. */
 static bool erdma_port_enter(ErdmaState *s)
 {
-    MemReentrancyGuard *guard = &DEVICE(s)->mem_reentrancy_guard;
+    MemReentrancyGuard *guard = &s->parent_obj.qdev.mem_reentrancy_guard;
     bool was_engaged = guard->engaged_in_io;
 
     assert(!s->is_in_engine);
@@ -208,8 +231,20 @@ static bool erdma_port_enter(ErdmaState *s)
 
 static void erdma_port_leave(ErdmaState *s, bool was_engaged)
 {
-    DEVICE(s)->mem_reentrancy_guard.engaged_in_io = was_engaged;
+    s->parent_obj.qdev.mem_reentrancy_guard.engaged_in_io = was_engaged;
     s->is_in_engine = false;
+}
+
+/* The device may be gone afterwards, but for the caller's reference. */
+static void erdma_port_interrupt(ErdmaState *s)
+{
+    unsigned vector;
+
+    while (s->vectors_due) {
+        vector = ctz32(s->vectors_due);
+        s->vectors_due &= s->vectors_due - 1;
+        msix_notify(&s->parent_obj, vector);
+    }
 }
 
 /*
@@ -224,20 +259,12 @@ static void erdma_port_set_timer(ErdmaState *s, int64_t deadline)
     }
 }
 
-static void erdma_port_run(ErdmaState *s)
+static void erdma_port_run_engine(ErdmaState *s)
 {
     uint64_t next;
     int64_t now;
     bool was_engaged;
 
-    if (!s->is_running) {
-        return;         /* the change of state will kick */
-    }
-    if (s->is_in_engine) {
-        /* A nested event loop, from an access to another device's MMIO */
-        erdma_port_kick(s);
-        return;
-    }
     now = qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
     was_engaged = erdma_port_enter(s);
     erdma_wire_drain(s, now);
@@ -250,6 +277,36 @@ static void erdma_port_run(ErdmaState *s)
         erdma_port_kick(s);
     } else {
         erdma_port_set_timer(s, next);
+    }
+}
+
+static void erdma_port_last_unref(void *opaque)
+{
+    object_unref(opaque);
+}
+
+static void erdma_port_run(ErdmaState *s)
+{
+    if (!s->is_running) {
+        return;         /* the change of state will kick */
+    }
+    if (s->is_in_engine) {
+        erdma_port_kick(s);     /* an event loop nested in transmit() */
+        return;
+    }
+    object_ref(s);
+    /* What incoming packets caused need not wait for our own sending. */
+    erdma_port_interrupt(s);
+    if (s->engine) {
+        erdma_port_run_engine(s);
+        erdma_port_interrupt(s);
+    }
+    if (s->engine) {
+        object_unref(s);
+    } else {
+        /* Unplugged; the bottom half still has to disengage its guard. */
+        aio_bh_schedule_oneshot(qemu_get_aio_context(),
+                                erdma_port_last_unref, s);
     }
 }
 
@@ -314,4 +371,5 @@ void erdma_port_exit(ErdmaState *s)
     qemu_bh_delete(s->bh);
     erdma_engine_free(s->engine);
     s->engine = NULL;
+    s->vectors_due = 0;
 }

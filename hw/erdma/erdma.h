@@ -103,6 +103,7 @@ struct ErdmaState {
     MemoryRegion doorbells;
     uint32_t latched[ERDMA_LATCHED_END / 4];
     uint32_t status;            /* ERDMA_DEV_STATUS */
+    uint32_t vectors_due;       /* bit per MSI-X vector to raise */
     ErdmaEngine *engine;
     bool is_in_engine;
     bool is_running;            /* the machine is */
