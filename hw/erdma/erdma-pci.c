@@ -57,6 +57,13 @@ static void erdma_init_bars(ErdmaState *s, const ErdmaEngineConfig *cfg)
                      PCI_BASE_ADDRESS_MEM_PREFETCH, &s->bar0);
 }
 
+/* A region within another one holds on to its owner, which is the device. */
+static void erdma_exit_bars(ErdmaState *s)
+{
+    memory_region_del_subregion(&s->bar0, &s->regs);
+    memory_region_del_subregion(&s->bar0, &s->doorbells);
+}
+
 static bool erdma_init_msix(ErdmaState *s, Error **errp)
 {
     PCIDevice *pci_dev = PCI_DEVICE(s);
@@ -106,6 +113,7 @@ static void erdma_unrealize(ErdmaState *s)
     }
     msix_unuse_all_vectors(pci_dev);
     msix_uninit_exclusive_bar(pci_dev);
+    erdma_exit_bars(s);
 }
 
 static void erdma_pci_realize(PCIDevice *pci_dev, Error **errp)
@@ -120,6 +128,7 @@ static void erdma_pci_realize(PCIDevice *pci_dev, Error **errp)
     }
     erdma_init_bars(s, &cfg);
     if (!erdma_init_msix(s, errp)) {
+        erdma_exit_bars(s);
         return;
     }
     if (pci_is_express(pci_dev)) {
