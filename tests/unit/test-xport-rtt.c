@@ -74,6 +74,10 @@ static void test_timeouts(void)
     }
     g_assert_cmpuint(erdma_rtt_rto(&r, 0, 0, 0), >=,
                      erdma_rtt_pto(&r, 0, 0) + r.srtt_ns);
+    /* A probe is never due in the moment of the ack. */
+    erdma_rtt_init(&r);
+    erdma_rtt_sample(&r, 0, 0, 0);
+    g_assert_cmpuint(erdma_rtt_pto(&r, 7 * MS, 0), >, 0);
 }
 
 static void test_backoff(void)
