@@ -557,6 +557,81 @@ static void test_inconsistent(void)
     rig_free(rig);
 }
 
+/* One segment of the first message of end 1, made by hand */
+static void inject_segment(XportRig *rig, uint32_t pn, uint32_t off,
+                           uint32_t len, uint32_t msg_len)
+{
+    uint8_t buf[2000] = { 0 };
+    ErdmaWire w;
+    size_t hdr_len;
+
+    forge(&w, ERDMA_WIRE_DATA, pn);
+    w.u.data.hdr.op = ERDMA_XPORT_OP_SEND;
+    w.u.data.hdr.len = msg_len;
+    w.u.data.off = off;
+    w.u.data.len = len;
+    w.u.data.is_first = off == 0;
+    w.u.data.is_last = off + len == msg_len;
+    hdr_len = erdma_wire_encode(&w, buf);
+    rig_fill(1, 0, off, buf + hdr_len, len);
+    rig_inject(rig, 0, buf, hdr_len + len);
+}
+
+/* Cut differently each time, as after a change of the MTU; the rig checks. */
+static void test_overlap(void)
+{
+    XportRig *rig = rig_new(NULL);
+
+    rig_open_both(rig);
+    rig->fate = lose_all;
+    rig_send(rig, 1, ERDMA_XPORT_OP_SEND, 1000);
+    inject_segment(rig, 0, 0, 300, 1000);
+    inject_segment(rig, 1, 100, 100, 1000);     /* all of it known */
+    inject_segment(rig, 2, 200, 300, 1000);     /* a part of it known */
+    g_assert_cmpuint(rig->end[0].rx_off, ==, 500);
+    inject_segment(rig, 3, 600, 100, 1000);     /* stored, overlapping */
+    inject_segment(rig, 4, 650, 250, 1000);
+    inject_segment(rig, 5, 620, 50, 1000);
+    g_assert_cmpuint(rig->end[0].rx_off, ==, 500);
+    inject_segment(rig, 6, 450, 200, 1000);     /* joins them */
+    g_assert_cmpuint(rig->end[0].rx_off, ==, 900);
+    inject_segment(rig, 7, 0, 1000, 1000);
+    g_assert_cmpuint(rig->end[0].rx_msn, ==, 1);
+    g_assert_cmpuint(rig->end[0].rx_bytes, ==, 1000);
+    g_assert_cmpuint(rig->end[0].n_rx_calls, ==, 6);
+    rig_free(rig);
+}
+
+/* Everything twice: nothing is consumed, counted or marked twice. */
+static RigFate double_all(XportRig *rig, RigPacket *p)
+{
+    if (p->is_data && p->data_index % 10 == 3) {
+        p->ecn = ERDMA_WIRE_ECN_CE;
+    }
+    return (RigFate) { .n_copies = 1 };
+}
+
+static void test_duplicates(void)
+{
+    XportRig *rig = rig_new(NULL);
+    const ErdmaXportStats *s = rig_stats(rig, 1);
+    ErdmaXportConnInfo info;
+
+    rig_open_both(rig);
+    rig->fate = double_all;
+    rig->cc = ERDMA_XPORT_CC_NONE;
+    rig_send(rig, 0, ERDMA_XPORT_OP_WRITE, 100000);
+    g_assert_true(rig_run_done(rig, rig->now_ns + RIG_S));
+    rig_run(rig, rig->now_ns + RIG_MS);
+    g_assert_cmpuint(s->drops[ERDMA_XPORT_DROP_DUPLICATE], ==,
+                     rig->end[0].n_data);
+    g_assert_cmpuint(s->rx_ce, ==, (rig->end[0].n_data + 6) / 10);
+    rig_info(rig, 0, &info);
+    g_assert_cmpuint(info.ce_echoed, ==, s->rx_ce);
+    g_assert_cmpuint(info.retransmits, ==, 0);
+    rig_free(rig);
+}
+
 /* Marks: one reduction per round trip, and none when the path is no good */
 static RigFate mark_some(XportRig *rig, RigPacket *p)
 {
@@ -744,6 +819,8 @@ int main(int argc, char **argv)
     g_test_add_func("/erdma/xport/conn/forged-ack", test_forged_ack);
     g_test_add_func("/erdma/xport/conn/strangers", test_strangers);
     g_test_add_func("/erdma/xport/conn/inconsistent", test_inconsistent);
+    g_test_add_func("/erdma/xport/conn/overlap", test_overlap);
+    g_test_add_func("/erdma/xport/conn/duplicates", test_duplicates);
     g_test_add_func("/erdma/xport/conn/ecn", test_ecn);
     g_test_add_func("/erdma/xport/conn/pull", test_pull);
     g_test_add_func("/erdma/xport/conn/inside", test_inside);

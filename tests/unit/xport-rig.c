@@ -24,6 +24,16 @@ static uint8_t pattern(int from, uint32_t msn, uint32_t off)
     return v >> 24 ^ v >> 11 ^ off;
 }
 
+void rig_fill(int from, uint32_t msn, uint32_t off, uint8_t *buf,
+              uint32_t len)
+{
+    uint32_t i;
+
+    for (i = 0; i < len; i++) {
+        buf[i] = pattern(from, msn, off + i);
+    }
+}
+
 static gint compare_flying(gconstpointer a, gconstpointer b, gpointer opaque)
 {
     const Flying *x = a, *y = b;
@@ -97,13 +107,10 @@ static bool rig_pull(void *opaque, void *owner, ErdmaXportMsg *msg,
                      uint32_t off, uint8_t *buf, uint32_t len)
 {
     RigEnd *e = opaque;
-    uint32_t i;
 
     g_assert_cmpuint(off, <=, msg->hdr.len);
     g_assert_cmpuint(len, <=, msg->hdr.len - off);
-    for (i = 0; i < len; i++) {
-        buf[i] = pattern(e->id, msg->msn, off + i);
-    }
+    rig_fill(e->id, msg->msn, off, buf, len);
     return !e->is_pull_broken;
 }
 

@@ -103,6 +103,9 @@ void rig_open(XportRig *rig, int end);
 void rig_open_both(XportRig *rig);
 void rig_close(XportRig *rig, int end);
 void rig_send(XportRig *rig, int end, ErdmaXportOp op, uint32_t len);
+/* The payload that @from sends */
+void rig_fill(int from, uint32_t msn, uint32_t off, uint8_t *buf,
+              uint32_t len);
 /* As a packet from the other end to @end */
 void rig_inject(XportRig *rig, int end, const uint8_t *data, size_t len);
 void rig_poll(XportRig *rig, int end);
