@@ -12,9 +12,7 @@ Points, as TAP:
   * the UDP port preference and the heuristic;
   * real traffic: every datagram on the port is dissected, none is malformed.
     It is that of two devices in qtests, captured with filter-dump (not with
-    --no-qtest), and the CAPTUREs named, or those of $ERDMA_CAPTURES
-    (separated by colons), or build/captures/*.pcap, where guest tests leave
-    theirs.
+    --no-qtest), and the CAPTUREs named. tests/guest does the same with guests.
 """
 
 import collections
@@ -258,15 +256,6 @@ def qtest_capture(tap, directory):
     return whole
 
 
-def captures(names):
-    if names:
-        return [pathlib.Path(x) for x in names]
-    if 'ERDMA_CAPTURES' in os.environ:
-        return [pathlib.Path(x)
-                for x in os.environ['ERDMA_CAPTURES'].split(':') if x]
-    return sorted((ROOT / 'build' / 'captures').glob('*.pcap'))
-
-
 def check_capture(tap, capture, types, ops):
     """Real traffic: whatever is on our port is ours and well formed."""
     name = capture.name
@@ -288,9 +277,9 @@ def check_capture(tap, capture, types, ops):
 
 
 def check_traffic(tap, args):
-    paths = captures([arg for arg in args if arg != '--no-qtest'])
-    for path in paths:
-        check_capture(tap, path, {'1', '2'}, set())
+    for arg in args:
+        if arg != '--no-qtest':
+            check_capture(tap, pathlib.Path(arg), {'1', '2'}, set())
     if '--no-qtest' in args:
         return
     with tempfile.TemporaryDirectory(prefix='erdma.') as name:
