@@ -194,11 +194,10 @@ build() {
     label="building QEMU"
     if [ ! -e "$qemu_bin" ]; then
         label="$label (about 6 min the first time, 1 min with a warm cache)"
-    elif [ -n "$quiet" ]; then
+    else
         # Nothing to do is the common case: do not even say so.
-        case $("$@" -n 2>/dev/null) in
-        *'no work to do'*) return 0 ;;
-        esac
+        # shellcheck disable=SC2034 # run_logged reads it
+        announce_late=$quiet
     fi
     run_logged "$label" "$logs/${qemu_build##*/}-build.log" "$@" ||
         die "QEMU's build failed"

@@ -160,14 +160,16 @@ release_lock() {
 # run_logged LABEL LOG CMD...: run CMD with its output in LOG. Says LABEL at
 # the start and once a minute; on failure shows the log's tail and its path and
 # returns CMD's status. CMD has a process group of its own, which is killed
-# when this script is.
+# when this script is. With $announce_late set, a step of under two seconds
+# goes unmentioned.
+announce_late=
 run_logged() {
     lib_label=$1
     lib_log=$2
     shift 2
     mkdir -p -- "$(dirname -- "$lib_log")" ||
         die_env "cannot write to $(dirname -- "$lib_log")"
-    say "$lib_label (log: $lib_log)"
+    [ -n "$announce_late" ] || say "$lib_label (log: $lib_log)"
     setsid -- "$@" >"$lib_log" 2>&1 </dev/null 8>&- 9>&- &
     lib_job=$!
     # No helper process for the signs of life: it could outlive us.
@@ -179,6 +181,9 @@ run_logged() {
             sleep 1
         fi
         lib_ticks=$((lib_ticks + 1))
+        if [ "$lib_ticks" -eq 20 ] && [ -n "$announce_late" ]; then
+            say "$lib_label (log: $lib_log)"
+        fi
         if [ $((lib_ticks % 60)) -eq 0 ]; then
             say "... $((lib_ticks / 60)) min:" \
                 "$(tail -n 1 -- "$lib_log" | tr '\r' '\n' | tail -n 1 |
