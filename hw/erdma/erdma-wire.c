@@ -17,7 +17,6 @@
 #include "trace.h"
 
 #define ERDMA_WIRE_MAX_HOPS     4096
-#define ERDMA_WIRE_MAX_LOCAL    256
 #define ERDMA_WIRE_MAX_LOOP     256
 /* virtio_net_hdr_v1_hash, the longest header in front of a frame */
 #define ERDMA_WIRE_MAX_VNET     20
@@ -145,16 +144,20 @@ static void erdma_wire_ask(ErdmaState *s, uint32_t own_ip, uint32_t ip)
     }
 }
 
+/* Our own addresses are next hops, too. */
+static bool erdma_wire_is_own(const ErdmaState *s, const uint8_t *hop)
+{
+    return hop && !memcmp(hop, s->mac.a, ERDMA_MAC_LEN);
+}
+
 /*
  * Ask before the first packet has to wait, and answer from now on: the end
  * that only listens at first would never show its address otherwise.
  */
 void erdma_wire_conn_open(ErdmaState *s, uint32_t local_ip, uint32_t peer_ip)
 {
-    if (s->wire.local) {
-        erdma_neigh_learn(s->wire.local, local_ip, s->mac.a);
-    }
-    if (local_ip != peer_ip && !erdma_neigh_lookup(s->wire.hops, peer_ip)) {
+    erdma_neigh_learn(s->wire.hops, local_ip, s->mac.a);
+    if (!erdma_neigh_lookup(s->wire.hops, peer_ip)) {
         erdma_wire_ask(s, local_ip, peer_ip);
     }
 }
@@ -168,7 +171,8 @@ bool erdma_wire_transmit(ErdmaState *s, const ErdmaDatagram *dg)
     uint8_t *frame;
     bool is_open;
 
-    if (dg->dst_ip == dg->src_ip) {
+    hop = erdma_neigh_lookup(w->hops, dg->dst_ip);
+    if (dg->dst_ip == dg->src_ip || erdma_wire_is_own(s, hop)) {
         w->stats.tx_loopback++;
         return erdma_wire_defer(s, dg);
     }
@@ -177,7 +181,6 @@ bool erdma_wire_transmit(ErdmaState *s, const ErdmaDatagram *dg)
         erdma_wire_drop(s, &w->stats.tx_no_wire, "no link");
         return true;
     }
-    hop = erdma_neigh_lookup(w->hops, dg->dst_ip);
     if (!hop) {
         erdma_wire_drop(s, &w->stats.tx_no_hop, "next hop unknown");
         erdma_wire_ask(s, dg->src_ip, dg->dst_ip);
@@ -255,8 +258,8 @@ static void erdma_wire_arp(ErdmaState *s, const ErdmaArp *arp)
 
         trace_erdma_neigh_learn(s->name, arp->sender_ip, mac);
     }
-    if (w->local && arp->op == ERDMA_ARP_REQUEST &&
-        erdma_neigh_lookup(w->local, arp->target_ip)) {
+    if (w->nic && arp->op == ERDMA_ARP_REQUEST &&
+        erdma_wire_is_own(s, erdma_neigh_lookup(w->hops, arp->target_ip))) {
         w->stats.arp_answered++;
         erdma_wire_send_arp(s, ERDMA_ARP_REPLY, arp->target_ip,
                             arp->sender_ip, arp->sender_mac);
@@ -299,9 +302,6 @@ bool erdma_wire_rx(ErdmaState *s, const uint8_t *frame, size_t len,
 void erdma_wire_forget(ErdmaState *s)
 {
     erdma_neigh_clear(s->wire.hops);
-    if (s->wire.local) {
-        erdma_neigh_clear(s->wire.local);
-    }
 }
 
 void erdma_wire_reset(ErdmaState *s)
@@ -318,9 +318,6 @@ void erdma_wire_init(ErdmaState *s)
 {
     QTAILQ_INIT(&s->wire.loop);
     s->wire.hops = erdma_neigh_new(ERDMA_WIRE_MAX_HOPS);
-    if (!s->eni) {
-        s->wire.local = erdma_neigh_new(ERDMA_WIRE_MAX_LOCAL);
-    }
 }
 
 void erdma_wire_exit(ErdmaState *s)
@@ -331,6 +328,5 @@ void erdma_wire_exit(ErdmaState *s)
         s->wire.blocked_on = NULL;
     }
     erdma_neigh_free(s->wire.hops);
-    erdma_neigh_free(s->wire.local);
-    s->wire.hops = s->wire.local = NULL;
+    s->wire.hops = NULL;
 }

@@ -60,8 +60,7 @@ typedef struct ErdmaWireStats {
 typedef struct ErdmaWire {
     ErdmaFilter *filter;        /* NULL after its netdev went away */
     NICState *nic;
-    ErdmaNeigh *hops;
-    ErdmaNeigh *local;          /* netdev only: addresses we answer for */
+    ErdmaNeigh *hops;           /* own addresses too, with the own MAC */
     bool is_sending;
     /* Whose packet the backend did not take at once; never dereferenced. */
     const void *blocked_on;
