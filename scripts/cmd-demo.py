@@ -17,6 +17,7 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
+from arguments import Parser                                    # noqa: E402
 from guestlib import paths, programs                            # noqa: E402
 from guestlib.errors import GuestError                          # noqa: E402
 from guestlib.guests import GuestSet, Options                   # noqa: E402
@@ -125,7 +126,7 @@ class Demo:
 
 
 def main():
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="./erdma demo", description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kernel", default="6.12", metavar="SERIES")

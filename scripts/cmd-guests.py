@@ -33,6 +33,7 @@ import tty
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
+from arguments import Parser                                    # noqa: E402
 from guestlib import paths                                      # noqa: E402
 from guestlib.agent import STATUS_FAILED                        # noqa: E402
 from guestlib.errors import GuestError                          # noqa: E402
@@ -235,7 +236,7 @@ def positive(text):
 
 
 def parse():
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="./erdma guests", description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter, add_help=True)
     parser.add_argument("--state", metavar="DIR")
