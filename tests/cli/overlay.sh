@@ -16,6 +16,9 @@ tiny_tree() { # DIR
     printf '%s\n' 'first' "subdir('trace')" 'last' >"$1/meson.build"
     printf '%s\n' 'qtests_x86_64 = qtests_i386' 'qtest_executables = {}' \
         'foreach' >"$1/tests/qtest/meson.build"
+    printf '%s\n' '# @FilterRedirectorProperties:' "    'filter-redirector'," \
+        "      'filter-redirector':          'FilterRedirectorProperties'," \
+        >"$1/qapi/qom.json"
 }
 
 # content and times of every file: links too
@@ -38,6 +41,9 @@ ok "... with its line before the anchor" test \
     "3-subdir('trace')"
 ok "... not writing through hard links" \
     test "$(state_of "$tree")" = "$pristine"
+ok "... with a fragment whole" test "$(sed -n '/FilterNetem/,/^$/p' \
+    "$work/copy/qapi/qom.json" | head -n 3)" = \
+    "$(head -n 3 "$root/overlay/qom-netem.json")"
 once=$(state_of "$work/copy")
 try sh "$overlay" "$work/copy"
 ok "the overlay twice is the overlay once" \

@@ -25,7 +25,10 @@ for file in "$root"/scripts/cmd-*; do
     ok "$sub -h tells the usage" says "usage: ./erdma $sub"
     # QEMU's options are QEMU's business.
     [ "$sub" != qemu ] || continue
-    try "$erdma" "$sub" --no-such-option
+    action=
+    [ "$sub" != guests ] || action=status
+    # shellcheck disable=SC2086 # none or one
+    try "$erdma" "$sub" $action --no-such-option
     ok "$sub refuses an unknown option" refuses 2 --no-such-option
 done
 
