@@ -197,7 +197,7 @@ run_logged() {
         # The machine lacks something, and the step has said what.
         grep '^erdma: ' "$lib_log" | tail -n 1 >&2
     elif [ "$lib_status" -ne 0 ]; then
-        tail -n "${ERDMA_TAIL:-15}" "$lib_log" | sed 's/^/  | /' >&2
+        tail -n 15 "$lib_log" | cut -c 1-300 | sed 's/^/  | /' >&2
         warn "failed with status $lib_status: $lib_label" \
             "(whole log: $lib_log)"
     fi
