@@ -6,8 +6,9 @@
 --
 -- or copy the file into Wireshark's plug-in folder.  Datagrams are found on
 -- the UDP port of the preference "erdma.port", and on other ports by their
--- first two bytes.  Runs in Wireshark 3.6 to 4.4 (Lua 5.2 to 5.4); for that
--- reason it uses neither operators nor libraries for bits.
+-- first two bytes.  Runs in Wireshark 4.0 to 4.4 (Lua 5.2 to 5.4); for that
+-- reason it uses neither operators nor libraries for bits.  Wireshark 4.4 does
+-- not load it when root runs it.
 --
 -- Format: docs/specs/erdma-wire.rst
 
