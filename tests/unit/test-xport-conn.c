@@ -173,6 +173,46 @@ static void test_rnr_timeout(void)
     rig_free(rig);
 }
 
+/*
+ * A packet that is larger than what the receiver can hold is dropped while
+ * the receiver is not ready.  The sender hears why, so it is patient.
+ */
+static void test_rnr_large(void)
+{
+    unsigned i;
+
+    for (i = 0; i < 2; i++) {
+        Rnr rnr = { .n_refuse = UINT_MAX };
+        ErdmaXportConfig cfg;
+        XportRig *rig;
+        uint64_t start_ns;
+
+        rig_config(&cfg);
+        cfg.mtu = 9000;
+        cfg.rx_buffer = 4096;
+        rig = rig_new(&cfg);
+        rig->opaque = &rnr;
+        rig->on_rx = rnr_rx;
+        rig_open_both(rig);
+        start_ns = rig->now_ns;
+        rig_send(rig, 0, ERDMA_XPORT_OP_SEND, 8000);
+        rig_send(rig, 0, ERDMA_XPORT_OP_SEND, 8000);
+        rig_run(rig, start_ns + 400 * RIG_MS);
+        g_assert_cmpuint(rig->end[0].n_errors, ==, 0);
+        if (i) {
+            rnr.n_refuse = 0;
+            erdma_xport_conn_rx_resume(rig->end[1].conn);
+            rig_poll(rig, 1);
+            g_assert_true(rig_run_done(rig, start_ns + 480 * RIG_MS));
+        } else {
+            rig_run(rig, start_ns + RIG_S);
+            g_assert_cmpuint(rig->end[0].n_errors, ==, 1);
+            g_assert_cmpint(rig->end[0].error, ==, ERDMA_XPORT_ERR_RNR);
+        }
+        rig_free(rig);
+    }
+}
+
 /* An owner that says "not ready" and "again" in one breath */
 static ErdmaXportRx again_rx(XportRig *rig, int end, uint32_t msn,
                              uint32_t off)
@@ -414,8 +454,8 @@ static void test_forged_ack(void)
     /* A packet number not sent yet */
     forge(&w, ERDMA_WIRE_ACK, 2010);
     w.u.ack.n_ranges = 1;
-    w.u.ack.ranges[0] = (ErdmaWireRange) { 1000, 1010 };
-    w.u.ack.largest_pn = w.u.ack.trigger_pn = 1010;
+    w.u.ack.ranges[0] = (ErdmaWireRange) { 1000, 1020 };
+    w.u.ack.largest_pn = w.u.ack.trigger_pn = 1020;
     inject(rig, &w);
     g_assert_cmpuint(drops[ERDMA_XPORT_DROP_WINDOW], ==, 1);
 
@@ -515,51 +555,9 @@ static void test_strangers(void)
     rig_free(rig);
 }
 
-/* Segments that contradict their message are dropped, whatever they say. */
-static void test_inconsistent(void)
-{
-    XportRig *rig = rig_new(NULL);
-    const uint64_t *drops = rig_stats(rig, 0)->drops;
-    uint8_t buf[2000] = { 0 };
-    ErdmaWire w;
-    size_t len;
-
-    rig_open_both(rig);
-    /* The rig checks what is delivered against this message. */
-    rig->fate = lose_all;
-    rig_send(rig, 1, ERDMA_XPORT_OP_SEND, 100);
-
-    /* Out of order: stored, and found to be too long when its turn comes */
-    forge(&w, ERDMA_WIRE_DATA, 1);
-    w.u.data.hdr.op = ERDMA_XPORT_OP_SEND;
-    w.u.data.off = 50;
-    w.u.data.len = 100;
-    w.u.data.is_last = true;
-    len = erdma_wire_encode(&w, buf) + 100;
-    rig_inject(rig, 0, buf, len);
-    g_assert_cmpuint(rig_stats(rig, 0)->rx_out_of_order, ==, 1);
-    rig_poll(rig, 1);
-    g_assert_cmpuint(rig->end[0].n_rx_calls, ==, 0);
-    rig->fate = NULL;
-    g_assert_true(rig_run_done(rig, rig->now_ns + RIG_S));
-
-    /* In order, but LAST too early */
-    rig_send(rig, 1, ERDMA_XPORT_OP_SEND, 100);
-    forge(&w, ERDMA_WIRE_DATA, 7);
-    w.u.data.hdr.op = ERDMA_XPORT_OP_SEND;
-    w.u.data.hdr.len = 100;
-    w.u.data.msn = 1;
-    w.u.data.len = 40;
-    w.u.data.is_first = w.u.data.is_last = true;
-    len = erdma_wire_encode(&w, buf) + 40;
-    rig_inject(rig, 0, buf, len);
-    g_assert_cmpuint(drops[ERDMA_XPORT_DROP_MALFORMED], ==, 1);
-    rig_free(rig);
-}
-
 /* One segment of the first message of end 1, made by hand */
 static void inject_segment(XportRig *rig, uint32_t pn, uint32_t off,
-                           uint32_t len, uint32_t msg_len)
+                           uint32_t len, uint32_t msg_len, bool is_last)
 {
     uint8_t buf[2000] = { 0 };
     ErdmaWire w;
@@ -571,10 +569,68 @@ static void inject_segment(XportRig *rig, uint32_t pn, uint32_t off,
     w.u.data.off = off;
     w.u.data.len = len;
     w.u.data.is_first = off == 0;
-    w.u.data.is_last = off + len == msg_len;
+    w.u.data.is_last = is_last;
     hdr_len = erdma_wire_encode(&w, buf);
     rig_fill(1, 0, off, buf + hdr_len, len);
     rig_inject(rig, 0, buf, hdr_len + len);
+}
+
+/*
+ * Segments that contradict their message are dropped, whether they come in
+ * order or have to wait.
+ */
+static void test_inconsistent(void)
+{
+    XportRig *rig = rig_new(NULL);
+    const uint64_t *drops = rig_stats(rig, 0)->drops;
+
+    rig_open_both(rig);
+    /* The rig checks what is delivered against this message. */
+    rig->fate = lose_all;
+    rig_send(rig, 1, ERDMA_XPORT_OP_SEND, 100);
+
+    inject_segment(rig, 0, 70, 20, 100, true);      /* LAST too early */
+    inject_segment(rig, 1, 50, 100, 100, true);     /* too long */
+    g_assert_cmpuint(rig_stats(rig, 0)->rx_out_of_order, ==, 2);
+    inject_segment(rig, 2, 0, 60, 100, false);
+    g_assert_cmpuint(drops[ERDMA_XPORT_DROP_MALFORMED], ==, 1);
+    inject_segment(rig, 3, 60, 20, 100, false);
+    g_assert_cmpuint(drops[ERDMA_XPORT_DROP_MALFORMED], ==, 2);
+    inject_segment(rig, 4, 80, 10, 100, true);
+    inject_segment(rig, 5, 80, 21, 100, true);
+    inject_segment(rig, 6, 80, 20, 100, false);
+    g_assert_cmpuint(drops[ERDMA_XPORT_DROP_MALFORMED], ==, 5);
+    g_assert_cmpuint(rig->end[0].rx_off, ==, 80);
+    inject_segment(rig, 7, 80, 20, 100, true);
+    g_assert_cmpuint(rig->end[0].rx_msn, ==, 1);
+    rig_free(rig);
+}
+
+/* A held message that arrives again is not offered again. */
+static ErdmaXportRx hold_once(XportRig *rig, int end, uint32_t msn,
+                              uint32_t off)
+{
+    return rig->end[end].n_rx_calls == 1 ? ERDMA_XPORT_RX_NOT_READY :
+           ERDMA_XPORT_RX_OK;
+}
+
+static void test_held_again(void)
+{
+    XportRig *rig = rig_new(NULL);
+
+    rig_open_both(rig);
+    rig->fate = lose_all;
+    rig->on_rx = hold_once;
+    rig_send(rig, 1, ERDMA_XPORT_OP_SEND, 100);
+    inject_segment(rig, 0, 0, 100, 100, true);
+    inject_segment(rig, 1, 0, 100, 100, true);
+    inject_segment(rig, 2, 0, 60, 100, false);
+    g_assert_cmpuint(rig->end[0].n_rx_calls, ==, 1);
+    erdma_xport_conn_rx_resume(rig->end[0].conn);
+    rig_poll(rig, 0);
+    g_assert_cmpuint(rig->end[0].n_rx_calls, ==, 2);
+    g_assert_cmpuint(rig->end[0].rx_msn, ==, 1);
+    rig_free(rig);
 }
 
 /* Cut differently each time, as after a change of the MTU; the rig checks. */
@@ -585,17 +641,17 @@ static void test_overlap(void)
     rig_open_both(rig);
     rig->fate = lose_all;
     rig_send(rig, 1, ERDMA_XPORT_OP_SEND, 1000);
-    inject_segment(rig, 0, 0, 300, 1000);
-    inject_segment(rig, 1, 100, 100, 1000);     /* all of it known */
-    inject_segment(rig, 2, 200, 300, 1000);     /* a part of it known */
+    inject_segment(rig, 0, 0, 300, 1000, false);
+    inject_segment(rig, 1, 100, 100, 1000, false);  /* all known */
+    inject_segment(rig, 2, 200, 300, 1000, false);  /* a part known */
     g_assert_cmpuint(rig->end[0].rx_off, ==, 500);
-    inject_segment(rig, 3, 600, 100, 1000);     /* stored, overlapping */
-    inject_segment(rig, 4, 650, 250, 1000);
-    inject_segment(rig, 5, 620, 50, 1000);
+    inject_segment(rig, 3, 600, 100, 1000, false);  /* stored, overlapping */
+    inject_segment(rig, 4, 650, 250, 1000, false);
+    inject_segment(rig, 5, 620, 50, 1000, false);
     g_assert_cmpuint(rig->end[0].rx_off, ==, 500);
-    inject_segment(rig, 6, 450, 200, 1000);     /* joins them */
+    inject_segment(rig, 6, 450, 200, 1000, false);  /* joins them */
     g_assert_cmpuint(rig->end[0].rx_off, ==, 900);
-    inject_segment(rig, 7, 0, 1000, 1000);
+    inject_segment(rig, 7, 0, 1000, 1000, true);
     g_assert_cmpuint(rig->end[0].rx_msn, ==, 1);
     g_assert_cmpuint(rig->end[0].rx_bytes, ==, 1000);
     g_assert_cmpuint(rig->end[0].n_rx_calls, ==, 6);
@@ -808,6 +864,7 @@ int main(int argc, char **argv)
     g_test_add_func("/erdma/xport/conn/start", test_start);
     g_test_add_func("/erdma/xport/conn/rnr-resume", test_rnr_resume);
     g_test_add_func("/erdma/xport/conn/rnr-timeout", test_rnr_timeout);
+    g_test_add_func("/erdma/xport/conn/rnr-large", test_rnr_large);
     g_test_add_func("/erdma/xport/conn/rnr-again", test_rnr_again);
     g_test_add_func("/erdma/xport/conn/credit", test_credit);
     g_test_add_func("/erdma/xport/conn/retry", test_retry);
@@ -819,6 +876,7 @@ int main(int argc, char **argv)
     g_test_add_func("/erdma/xport/conn/forged-ack", test_forged_ack);
     g_test_add_func("/erdma/xport/conn/strangers", test_strangers);
     g_test_add_func("/erdma/xport/conn/inconsistent", test_inconsistent);
+    g_test_add_func("/erdma/xport/conn/held-again", test_held_again);
     g_test_add_func("/erdma/xport/conn/overlap", test_overlap);
     g_test_add_func("/erdma/xport/conn/duplicates", test_duplicates);
     g_test_add_func("/erdma/xport/conn/ecn", test_ecn);

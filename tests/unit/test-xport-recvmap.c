@@ -69,8 +69,8 @@ static void test_random(void)
     for (i = 0; i < 100000; i++) {
         uint64_t pn;
 
-        head += g_rand_int_range(rand, 0, 3);
-        pn = head - MIN(head - PN0, (uint64_t)g_rand_int_range(rand, 0, 40));
+        head += g_rand_int_range(rand, 0, 4);
+        pn = head - MIN(head - PN0, (uint64_t)g_rand_int_range(rand, 0, 200));
         if (erdma_recvmap_has(&m, pn)) {
             n_unknown += !g_hash_table_contains(set, GSIZE_TO_POINTER(pn));
             /* Not in the set only when it is too old to tell */
@@ -87,7 +87,8 @@ static void test_random(void)
             g_assert_cmpuint(m.v[k].first, >, m.v[k - 1].last + 1);
         }
     }
-    g_assert_cmpuint(n_unknown, <, 2000);
+    g_assert_cmpuint(n_unknown, >, 0);
+    g_assert_cmpuint(n_unknown, <, 50000);
     erdma_recvmap_destroy(&m);
 }
 

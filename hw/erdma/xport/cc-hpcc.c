@@ -443,6 +443,7 @@ static void hpcc_ecn_congestion(ErdmaCc *cc, ErdmaCcEvent event,
 const ErdmaCcOps erdma_cc_hpcc_int = {
     .name = "hpcc_int",
     .needs_int = true,
+    .is_strict = true,
     .init = hpcc_init,
     .destroy = hpcc_destroy,
     .ack = hpcc_int_ack,
@@ -455,6 +456,7 @@ const ErdmaCcOps erdma_cc_hpcc_int = {
 
 const ErdmaCcOps erdma_cc_hpcc_rtt = {
     .name = "hpcc_rtt",
+    .is_strict = true,
     .init = hpcc_init,
     .destroy = hpcc_destroy,
     .ack = hpcc_rtt_ack,
@@ -467,6 +469,7 @@ const ErdmaCcOps erdma_cc_hpcc_rtt = {
 
 const ErdmaCcOps erdma_cc_hpcc_ecn = {
     .name = "hpcc_ecn",
+    .is_strict = true,
     .init = hpcc_init,
     .destroy = hpcc_destroy,
     .ack = hpcc_ecn_ack,

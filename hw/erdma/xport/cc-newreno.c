@@ -14,6 +14,7 @@ static void newreno_init(ErdmaCc *cc)
 static void newreno_ack(ErdmaCc *cc, const ErdmaCcAck *ack)
 {
     ErdmaCcNewReno *s = &cc->u.reno;
+    uint64_t growth;
 
     if (ack->is_in_recovery || !ack->is_limited) {
         return;
@@ -22,11 +23,10 @@ static void newreno_ack(ErdmaCc *cc, const ErdmaCcAck *ack)
         cc->cwnd += ack->bytes;
         return;
     }
-    s->credit += ack->bytes;
-    while (s->credit >= cc->cwnd) {
-        s->credit -= cc->cwnd;
-        cc->cwnd += cc->mss;
-    }
+    /* One packet per window, spread over the window's acks */
+    growth = ack->bytes * cc->mss + s->remainder;
+    s->remainder = growth % cc->cwnd;
+    cc->cwnd += growth / cc->cwnd;
 }
 
 static void newreno_congestion(ErdmaCc *cc, ErdmaCcEvent event,
@@ -40,7 +40,7 @@ static void newreno_congestion(ErdmaCc *cc, ErdmaCcEvent event,
     }
     s->prior_cwnd = cc->cwnd;
     s->prior_ssthresh = cc->ssthresh;
-    s->credit = 0;
+    s->remainder = 0;
     cc->ssthresh = MAX(cwnd, 2 * cc->mss);
     cc->cwnd = cc->ssthresh;
 }
@@ -55,7 +55,7 @@ static void newreno_timeout(ErdmaCc *cc, uint64_t pipe, uint64_t now_ns)
         s->prior_ssthresh = cc->ssthresh;
         cc->ssthresh = MAX(pipe / 2, 2 * cc->mss);
     }
-    s->credit = 0;
+    s->remainder = 0;
     cc->cwnd = cc->mss;
 }
 

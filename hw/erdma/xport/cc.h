@@ -75,6 +75,11 @@ typedef struct ErdmaCc ErdmaCc;
 typedef struct ErdmaCcOps {
     const char *name;
     bool needs_int;             /* wants INT stacks in its packets */
+    /*
+     * Never more than the window is in flight.  Otherwise half a packet more
+     * may be, so that on average it is the window.
+     */
+    bool is_strict;
     void (*init)(ErdmaCc *cc);
     void (*destroy)(ErdmaCc *cc);       /* NULL: nothing to free */
     void (*ack)(ErdmaCc *cc, const ErdmaCcAck *ack);
@@ -91,7 +96,7 @@ typedef struct ErdmaCcOps {
 } ErdmaCcOps;
 
 typedef struct ErdmaCcNewReno {
-    uint64_t credit;            /* acked bytes towards the next segment */
+    uint64_t remainder;         /* of the latest division by cwnd */
     uint64_t prior_cwnd;
     uint64_t prior_ssthresh;
 } ErdmaCcNewReno;

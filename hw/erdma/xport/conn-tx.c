@@ -257,7 +257,8 @@ static bool may_send(ErdmaXportConn *c, uint32_t bytes, uint64_t now_ns)
     uint64_t rate, burst = 0;
 
     if (tx->sent.pipe && !tx->want_resend &&
-        tx->sent.pipe + bytes > tx->cc.cwnd) {
+        tx->sent.pipe + (tx->cc.ops->is_strict ? bytes : bytes / 2) >
+        tx->cc.cwnd) {
         return false;
     }
     if (!cfg->is_paced) {

@@ -101,9 +101,9 @@ unsigned erdma_recvmap_report(ErdmaRecvMap *m, uint64_t trigger,
 
     for (i = m->n; i > 0 && n < max; i--) {
         ErdmaPnRange *r = &m->v[i - 1];
-        bool has_trigger = trigger >= r->first && trigger <= r->last;
 
-        if (i != m->n && !has_trigger) {
+        /* The trigger's own range has just changed, so it is not left out. */
+        if (i != m->n) {
             if (r->n_reports >= ERDMA_RECVMAP_REPORTS) {
                 continue;
             }
