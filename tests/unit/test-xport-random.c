@@ -125,7 +125,7 @@ static void run_case(unsigned seed)
     n_packets = rig->end[0].n_packets + rig->end[1].n_packets;
     n_polls = rig->end[0].n_polls + rig->end[1].n_polls;
     if (n_polls > 4 * n_packets + 1000) {
-        g_error("seed %u: %" PRIu64 " polls for %" PRIu64 " packets", seed,
+        g_error("%u: %" PRIu64 " polls, %" PRIu64 " packets", seed,
                 n_polls, n_packets);
     }
     /* Afterwards there is silence. */
@@ -139,8 +139,8 @@ static void run_case(unsigned seed)
 static void test_random(void)
 {
     const char *only = g_getenv("ERDMA_SEED");
-    const char *cases = g_getenv("ERDMA_CASES");
-    unsigned n_cases = cases ? atoi(cases) : N_CASES;
+    const char *limit = g_getenv("ERDMA_CASES");
+    unsigned n_cases = limit ? atoi(limit) : N_CASES;
     unsigned seed;
 
     if (only) {
