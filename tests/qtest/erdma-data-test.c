@@ -25,6 +25,7 @@ static const Setup setups[] = {
     { "two-user", false, true, QERDMA_LINUX_7_3 },
     { "two-kernel-6.1", false, false, QERDMA_LINUX_6_1 },
     { "loopback-user", true, true, QERDMA_LINUX_7_3 },
+    { "loopback-user-6.1", true, true, QERDMA_LINUX_6_1 },
 };
 
 typedef struct Fixture {
@@ -587,6 +588,44 @@ static void test_index_wrap(const void *opaque)
     teardown(&f);
 }
 
+/* The counters that a driver can ask for */
+static void test_stats(const void *opaque)
+{
+    enum { N = 10, LEN = 10000 };
+    Fixture f;
+    QErdmaSend wr = { .opcode = ERDMA_OP_WRITE, .n_sges = 1 };
+    uint64_t buf, packets;
+    QErdmaCmd cmd;
+    unsigned i;
+
+    setup(&f, opaque);
+    wr.sges[0] = sge_of(&f.mr[0], 0, LEN);
+    wr.raddr = f.mr[1].addr;
+    wr.rkey = f.mr[1].key;
+    for (i = 0; i < N; i++) {
+        run(&f, &wr);
+    }
+    buf = qerdma_alloc(f.d[0], 256);
+    qerdma_cmd_init(&cmd, ERDMA_SUBMOD_COMMON, ERDMA_CMD_GET_STATS);
+    qerdma_cmd_set64(&cmd, A_ERDMA_CMD_GET_STATS_ADDR, buf);
+    qerdma_cmd_set32(&cmd, A_ERDMA_CMD_GET_STATS_LEN, 256);
+    g_assert_cmpint(qerdma_cmd_exec(f.d[0], &cmd, NULL), ==, 0);
+    g_assert_cmpuint(qtest_readq(f.d[0]->qts, buf + A_ERDMA_STATS_TX_REQS),
+                     ==, N);
+    packets = qtest_readq(f.d[0]->qts, buf + A_ERDMA_STATS_TX_PKTS);
+    g_assert_cmpuint(packets, >=, N * LEN / 1500);
+    g_assert_cmpuint(packets, <, 3 * N * LEN / 1500);
+    g_assert_cmpuint(qtest_readq(f.d[0]->qts, buf + A_ERDMA_STATS_TX_BYTES),
+                     >=, N * LEN);
+    g_assert_cmpuint(qtest_readq(f.d[0]->qts, buf + A_ERDMA_STATS_RX_PKTS),
+                     >, 0);
+    g_assert_cmpuint(qtest_readl(f.d[0]->qts, f.d[0]->bar.addr +
+                                 A_ERDMA_TSO_IN_PKTS), ==, N);
+    g_assert_cmpuint(qtest_readl(f.d[0]->qts, f.d[0]->bar.addr +
+                                 A_ERDMA_TSO_OUT_BYTES), ==, N * LEN);
+    teardown(&f);
+}
+
 static void add(const char *name, const Setup *s, void (*fn)(const void *))
 {
     g_autofree char *path = g_strdup_printf("/erdma/data/%s/%s", name,
@@ -601,6 +640,9 @@ int main(int argc, char **argv)
 
     g_test_init(&argc, &argv, NULL);
     for (i = 0; i < ARRAY_SIZE(setups); i++) {
+        if (i == ARRAY_SIZE(setups) - 1) {
+            add("ring-wrap", &setups[i], test_ring_wrap);
+        }
         add("sizes", &setups[i], test_sizes);
         add("inline", &setups[i], test_inline);
         add("sges", &setups[i], test_sges);
@@ -616,6 +658,7 @@ int main(int argc, char **argv)
         add("crowd", &setups[i], test_crowd);
         add("ring-wrap", &setups[i], test_ring_wrap);
         add("index-wrap", &setups[i], test_index_wrap);
+        add("stats", &setups[i], test_stats);
     }
     return g_test_run();
 }

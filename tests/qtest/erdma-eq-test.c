@@ -408,6 +408,35 @@ static void test_cmd_eq_wrap(void)
     qerdma_quit(d, NULL);
 }
 
+/* Asynchronous events that do not fit wait as well, in order. */
+static void test_aeq_full(void)
+{
+    enum { N = 7 };
+    QErdma *d = qerdma_boot_one(NULL);
+    QErdmaOptions opt = { .aeq_depth = 2 };
+    QErdmaCq cq = { 0 };
+    QErdmaQp qps[N] = { 0 };
+    unsigned i;
+
+    qerdma_start(d, &opt);
+    g_assert_cmpint(qerdma_create_cq(d, &cq), ==, 0);
+    for (i = 0; i < N; i++) {
+        qps[i].scq = qps[i].rcq = &cq;
+        g_assert_cmpint(qerdma_create_qp(d, &qps[i]), ==, 0);
+    }
+    for (i = 0; i < N; i++) {
+        /* more than the queue holds */
+        qps[i].rq_pi = 1000;
+        qerdma_rq_db(&qps[i], 0);
+    }
+    qerdma_settle(d);
+    for (i = 0; i < N; i++) {
+        qerdma_expect_aeqe(d, ERDMA_AE_TYPE_QP_FATAL, qps[i].qpn);
+    }
+    qerdma_expect_no_aeqe(d);
+    qerdma_quit(d, NULL);
+}
+
 /* Nothing of a destroyed EQ, or of the CQ behind it, is written any more. */
 static void test_destroy(void)
 {
@@ -443,6 +472,7 @@ int main(int argc, char **argv)
     qtest_add_func("/erdma/eq/cmd-fire-on-arm", test_cmd_fire_on_arm);
     qtest_add_func("/erdma/eq/cmd-no-spurious", test_cmd_no_spurious);
     qtest_add_func("/erdma/eq/cmd-eq-wrap", test_cmd_eq_wrap);
+    qtest_add_func("/erdma/eq/aeq-full", test_aeq_full);
     qtest_add_func("/erdma/eq/destroy", test_destroy);
     return g_test_run();
 }

@@ -38,16 +38,6 @@ static void expect_refused(QErdma *d, QErdmaCmd *cmd, const Bad *bad)
     }
 }
 
-/* The doorbell pages of a process: its own, before 6.12 everybody's */
-static void open_ctx(QErdma *d, QErdmaCtx *ctx)
-{
-    if (d->opt.flavor == QERDMA_LINUX_6_1) {
-        *ctx = (QErdmaCtx) { .sdb = 0x5f, .rdb = 0x79, .cdb = 0x61 };
-    } else {
-        g_assert_cmpint(qerdma_alloc_db(d, ctx), ==, 0);
-    }
-}
-
 /* ---- completion queues ---- */
 
 static void cq_kinds(QErdma *d)
@@ -62,7 +52,7 @@ static void cq_kinds(QErdma *d)
     };
     unsigned i;
 
-    open_ctx(d, &ctx);
+    qerdma_open_ctx(d, &ctx);
     for (i = 0; i < ARRAY_SIZE(cqs); i++) {
         g_assert_cmpint(qerdma_create_cq(d, &cqs[i]), ==, 0);
     }
@@ -130,7 +120,7 @@ static void test_cq_refused(void)
     unsigned i;
 
     qerdma_start(d, NULL);
-    open_ctx(d, &ctx);
+    qerdma_open_ctx(d, &ctx);
     g_assert_cmpint(qerdma_create_cq(d, &one), ==, 0);
     for (i = 0; i < ARRAY_SIZE(bad); i++) {
         qerdma_create_cq_cmd(d, &kernel, &cmd);
@@ -168,7 +158,7 @@ static void qp_kinds(QErdma *d)
     };
     unsigned i;
 
-    open_ctx(d, &ctx);
+    qerdma_open_ctx(d, &ctx);
     g_assert_cmpint(qerdma_create_cq(d, &cq), ==, 0);
     for (i = 0; i < ARRAY_SIZE(qps); i++) {
         g_assert_cmpint(qerdma_create_qp(d, &qps[i]), ==, 0);
@@ -258,7 +248,7 @@ static void test_qp_refused(void)
     unsigned i;
 
     qerdma_start(d, NULL);
-    open_ctx(d, &ctx);
+    qerdma_open_ctx(d, &ctx);
     g_assert_cmpint(qerdma_create_cq(d, &cq), ==, 0);
     g_assert_cmpint(qerdma_create_qp(d, &one), ==, 0);
     for (i = 0; i < ARRAY_SIZE(bad); i++) {
@@ -311,8 +301,8 @@ static void test_db_pages(void)
     QErdmaCmd cmd;
 
     qerdma_start(d, NULL);
-    open_ctx(d, &mine);
-    open_ctx(d, &other);
+    qerdma_open_ctx(d, &mine);
+    qerdma_open_ctx(d, &other);
     qerdma_create_cq_cmd(d, &cq, &cmd);
     expect_refused(d, &cmd, &(Bad) { A_ERDMA_CMD_CREATE_CQ_CFG2, 0xffff,
                                      0xffff });

@@ -135,6 +135,10 @@ static void test_wrong_width(void)
     qtest_writeb(d->qts, bar + A_ERDMA_DEV_CTRL, 1);
     qtest_writew(d->qts, bar + A_ERDMA_DEV_CTRL, 1);
     g_assert_true(is_ready(d));
+    qerdma_write32(d, A_ERDMA_AEQ_ADDR_H, 0x12345678);
+    qtest_writeb(d->qts, bar + A_ERDMA_AEQ_ADDR_H, 0xff);
+    qtest_writew(d->qts, bar + A_ERDMA_AEQ_ADDR_H + 2, 0xffff);
+    g_assert_cmphex(qerdma_read32(d, A_ERDMA_AEQ_ADDR_H), ==, 0x12345678);
 
     g_assert_cmphex(qtest_readq(d->qts, bar + A_ERDMA_NETDEV_MAC_L), ==,
                     0x525400123456ull);

@@ -133,6 +133,15 @@ uint8_t qerdma_alloc_db(QErdma *d, QErdmaCtx *ctx)
     return status;
 }
 
+void qerdma_open_ctx(QErdma *d, QErdmaCtx *ctx)
+{
+    if (qerdma_is_6_1(d)) {
+        *ctx = (QErdmaCtx) { .sdb = 0x5f, .rdb = 0x79, .cdb = 0x61 };
+    } else {
+        g_assert_cmpint(qerdma_alloc_db(d, ctx), ==, 0);
+    }
+}
+
 uint8_t qerdma_free_db(QErdma *d, const QErdmaCtx *ctx)
 {
     QErdmaCmd cmd;
@@ -429,7 +438,7 @@ void qerdma_pair_create(QErdmaPair *p, QErdma *d0, QErdma *d1, uint32_t pdn,
 
     for (i = 0; i < 2; i++) {
         if (is_user) {
-            g_assert_cmpint(qerdma_alloc_db(d[i], &p->ctx[i]), ==, 0);
+            qerdma_open_ctx(d[i], &p->ctx[i]);
             p->cq[i].ctx = p->qp[i].ctx = &p->ctx[i];
         }
         p->cq[i].eqn = i + 1;

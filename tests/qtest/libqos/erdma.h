@@ -313,6 +313,8 @@ uint8_t qerdma_destroy_eq(QErdma *d, unsigned eqn);
 uint8_t qerdma_query_device(QErdma *d);
 
 uint8_t qerdma_alloc_db(QErdma *d, QErdmaCtx *ctx);
+/* The pages of a process: its own, in Linux 6.1 the static ones */
+void qerdma_open_ctx(QErdma *d, QErdmaCtx *ctx);
 uint8_t qerdma_free_db(QErdma *d, const QErdmaCtx *ctx);
 
 /* Fills in @cq and the request; memory is allocated, nothing is sent. */
