@@ -386,11 +386,14 @@ static void test_solicited_and_any(void)
     qerdma_arm_cq(cq, true);
     loop_send(&l, false, true);
     expect_event(l.d, cq);
-    /* ... nor does one in the same breath; and "any" strengthens */
+    /* ... nor does one that the device sees together with it */
+    qtest_qmp_assert_success(l.d->qts, "{ 'execute': 'stop' }");
     qerdma_arm_cq(cq, false);
     qerdma_arm_cq(cq, true);
+    qtest_qmp_assert_success(l.d->qts, "{ 'execute': 'cont' }");
     loop_send(&l, false, true);
     expect_event(l.d, cq);
+    /* and "any" strengthens */
     qerdma_arm_cq(cq, true);
     qerdma_settle(l.d);
     qerdma_arm_cq(cq, false);
