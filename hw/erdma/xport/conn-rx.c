@@ -130,10 +130,30 @@ static ErdmaXportDrop store(ErdmaXportConn *c, const ErdmaWireData *d)
 }
 
 /*
+ * Go-back-N: one NACK per gap, and another one when the sender has gone back
+ * (its position did, under later numbers) and what is missing was lost again.
+ */
+static void note_gap(ErdmaConnRx *rx, const ErdmaWireData *d, uint64_t pn)
+{
+    bool is_back = pn > rx->ahead_pn &&
+                   ((int32_t)(d->msn - rx->ahead_msn) < 0 ||
+                    (d->msn == rx->ahead_msn && d->off <= rx->ahead_off));
+
+    rx->want_nack |= !rx->is_nacked || is_back;
+    rx->is_nacked = true;
+    if (pn > rx->ahead_pn) {
+        rx->ahead_pn = pn;
+        rx->ahead_msn = d->msn;
+        rx->ahead_off = d->off;
+    }
+}
+
+/*
  * A segment under a new packet number.  Returns KEPT when the number may be
  * acked: the payload was consumed, is stored, or is known already.
  */
-static ErdmaXportDrop take_segment(ErdmaXportConn *c, const ErdmaWireData *d)
+static ErdmaXportDrop take_segment(ErdmaXportConn *c, const ErdmaWireData *d,
+                                   uint64_t pn)
 {
     ErdmaConnRx *rx = &c->rx;
     const ErdmaXportMsgHdr *hdr = rx->off ? &rx->hdr : &d->hdr;
@@ -150,8 +170,7 @@ static ErdmaXportDrop take_segment(ErdmaXportConn *c, const ErdmaWireData *d)
     case PLACE_AHEAD:
         c->x->stats.rx_out_of_order++;
         if (c->x->cfg.is_go_back_n) {
-            rx->want_nack |= !rx->is_nacked;
-            rx->is_nacked = true;
+            note_gap(rx, d, pn);
             return ERDMA_XPORT_DROP_NO_BUFFER;
         }
         return store(c, d);
@@ -260,7 +279,7 @@ void erdma_conn_rx_data(ErdmaXportConn *c, const ErdmaWire *w, uint8_t ip_ecn,
         return;
     }
 
-    why = take_segment(c, &w->u.data);
+    why = take_segment(c, &w->u.data, pn);
     if (c->is_closed) {
         return;
     }

@@ -109,6 +109,9 @@ typedef struct ErdmaConnRx {
     uint64_t trigger_ns;
     uint64_t ack_ns;            /* deadline or NEVER */
     uint64_t gap_pn;            /* last number that was out of order */
+    uint64_t ahead_pn;          /* go-back-N: the latest beyond the gap */
+    uint32_t ahead_msn;
+    uint32_t ahead_off;
     uint32_t n_unacked;
     uint32_t ce_packets;
     uint32_t ce_bytes;
