@@ -289,6 +289,24 @@ uint64_t netem_link_deadline(const NetemLink *l)
     return at;
 }
 
+uint64_t netem_link_next(const NetemLink *l)
+{
+    GSequenceIter *i = g_sequence_get_begin_iter(l->flight);
+    const NetemPacket *p = QTAILQ_FIRST(&l->fifo);
+    uint64_t at = NETEM_NEVER;
+
+    if (p) {
+        at = MAX(l->free_ns, p->arrival_ns) + l->cfg.delay_ns +
+             link_serialise_ns(l, link_wire_len(l, p));
+        at = l->cfg.jitter_reorders ? at : MAX(at, l->last_ns);
+    }
+    if (!g_sequence_iter_is_end(i)) {
+        p = g_sequence_get(i);
+        at = MIN(at, p->deliver_ns);
+    }
+    return at;
+}
+
 void netem_link_set_config(NetemLink *l, const NetemConfig *cfg,
                            uint64_t now_ns)
 {

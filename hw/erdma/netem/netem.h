@@ -152,6 +152,13 @@ NetemPacket *netem_link_take(NetemLink *l, uint64_t now_ns);
 /* When netem_link_take() has something to give or to work out */
 uint64_t netem_link_deadline(const NetemLink *l);
 
+/*
+ * No packet comes out before this time, unless one more is put in.  Who needs
+ * neither counters nor queue in between can wait for it: the steps before are
+ * caught up with, at their own times.
+ */
+uint64_t netem_link_next(const NetemLink *l);
+
 /* Bytes waiting for the serialiser */
 uint64_t netem_link_queue(const NetemLink *l);
 /* @now_ns brings time integrals up to date. */
