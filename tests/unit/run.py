@@ -59,6 +59,15 @@ def build(tap, name, compiler, options):
     return directory
 
 
+def build_all(tap, names):
+    """Makes these builds; name -> directory or None."""
+    (ROOT / 'build').mkdir(exist_ok=True)
+    # ninja does not mind a second ninja in the same directory.
+    with open(ROOT / 'build' / '.lock-standalone', 'w') as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return {one[0]: build(tap, *one) for one in BUILDS if one[0] in names}
+
+
 def tests_in(directory):
     """name -> argv of each test that meson.build declares."""
     info = directory / 'meson-info' / 'intro-tests.json'
@@ -69,16 +78,12 @@ def tests_in(directory):
 def main():
     tap = Tap()
     wanted = sys.argv[1:]
-    (ROOT / 'build').mkdir(exist_ok=True)
-    # ninja does not mind a second ninja in the same directory.
-    with open(ROOT / 'build' / '.lock-standalone', 'w') as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        directories = [build(tap, *one) for one in BUILDS]
-    if directories[0]:
+    directory = build_all(tap, [one[0] for one in BUILDS])['sanitize']
+    if directory:
         env = dict(os.environ,
                    ASAN_OPTIONS='detect_leaks=1:abort_on_error=0',
                    UBSAN_OPTIONS='halt_on_error=1:print_stacktrace=1')
-        tests = tests_in(directories[0])
+        tests = tests_in(directory)
         for name in wanted or tests:
             if name not in tests:
                 tap.point(False, name, 'no such test in meson.build')

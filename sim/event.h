@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Simulator: events in the order of virtual time.
+ *
+ * An event belongs to the thing it wakes (a host, a link) and is embedded in
+ * it, so there are never more of them than things, and none is allocated.
+ * Events of the same nanosecond fire in the order of their ties, which the
+ * caller draws: chance, or a count.
+ */
+
+#ifndef ERDMA_SIM_EVENT_H
+#define ERDMA_SIM_EVENT_H
+
+#define SIM_NEVER   UINT64_MAX
+
+typedef struct SimEvent {
+    uint64_t when_ns;
+    size_t place;               /* in the heap, from 1; 0: not queued */
+    void (*fire)(struct SimEvent *e, uint64_t now_ns);
+} SimEvent;
+
+typedef struct SimHeapSlot {
+    uint64_t when_ns;
+    uint64_t tie;
+    SimEvent *event;
+} SimHeapSlot;
+
+typedef struct SimHeap {
+    SimHeapSlot *v;
+    size_t n;
+    size_t size;
+} SimHeap;
+
+void sim_heap_destroy(SimHeap *h);
+/* Queues @e, or moves it. */
+void sim_heap_set(SimHeap *h, SimEvent *e, uint64_t when_ns, uint64_t tie);
+void sim_heap_cancel(SimHeap *h, SimEvent *e);
+/* Takes the first one out if it is due; NULL: none is */
+SimEvent *sim_heap_take(SimHeap *h, uint64_t until_ns);
+
+#endif /* ERDMA_SIM_EVENT_H */

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Simulator: what its files share. */
+
+#ifndef ERDMA_SIM_SIM_INT_H
+#define ERDMA_SIM_SIM_INT_H
+
+#include "event.h"
+#include "sim.h"
+
+/* Host 0 has this address, the others follow. */
+#define SIM_IP_BASE     0x0a000000u
+#define SIM_NO_LINK     UINT_MAX
+
+typedef struct SimPacket {
+    NetemPacket net;            /* first: the link hands this back */
+    struct SimPacket *next_free;
+    uint32_t src;               /* hosts */
+    uint32_t dst;
+    uint8_t ecn;
+    uint8_t data[];             /* UDP payload; of the body only headers */
+} SimPacket;
+
+typedef struct SimNode {
+    bool is_host;
+    unsigned index;             /* of the host, of the switch */
+} SimNode;
+
+typedef struct SimLink {
+    SimEvent event;             /* first: see link_fire() */
+    Sim *sim;
+    NetemLink *net;
+    unsigned number;
+    unsigned from;              /* nodes */
+    unsigned to;
+    char *name;
+} SimLink;
+
+typedef struct SimHost {
+    SimEvent event;             /* first: see host_fire() */
+    Sim *sim;
+    ErdmaXport *x;
+    uint64_t wire_free_ns;      /* its link is busy until then */
+    bool is_blocked;
+    unsigned number;
+    unsigned node;
+    unsigned out;               /* link, or NO_LINK */
+    unsigned in;
+} SimHost;
+
+typedef struct SimFlow SimFlow;
+
+/* The owner of a connection, as the transport sees it */
+typedef struct SimEnd {
+    SimFlow *flow;
+    ErdmaXportConn *conn;
+    bool is_receiver;
+} SimEnd;
+
+struct SimFlow {
+    SimEvent event;             /* first: the start */
+    Sim *sim;
+    unsigned number;
+    SimFlowSpec spec;
+    SimFlowStats stats;
+    SimEnd end[2];              /* sender, receiver */
+    ErdmaXportMsg *msgs;
+    uint64_t n_queued;
+    uint32_t rx_msn;            /* expected next */
+    uint32_t rx_off;
+    bool is_over;
+};
+
+struct Sim {
+    SimConfig cfg;
+    SimHeap heap;
+    uint64_t now_ns;
+    uint64_t n_ties;
+    uint64_t tie_state;
+    uint64_t hash;
+    GPtrArray *nodes;           /* SimNode */
+    GPtrArray *hosts;           /* SimHost */
+    GPtrArray *links;           /* SimLink */
+    GPtrArray *flows;           /* SimFlow */
+    unsigned n_switches;
+    /* [switch * n_switches + switch]: link towards it */
+    unsigned *next_link;
+    unsigned n_unfinished;      /* flows with an end */
+    GPtrArray *slabs;
+    SimPacket *free_packets;
+    size_t packet_size;
+    SimTrace *trace;
+    void *trace_opaque;
+    SimTap *tap;
+    void *tap_opaque;
+    SimCost cost;
+};
+
+uint64_t sim_tie(Sim *s);
+
+static inline void sim_mix(Sim *s, uint64_t v)
+{
+    s->hash = (s->hash ^ v) * 0x9fb21c651e98df25ULL;
+    s->hash ^= s->hash >> 32;
+}
+
+static inline void sim_schedule(Sim *s, SimEvent *e, uint64_t when_ns)
+{
+    sim_heap_set(&s->heap, e, when_ns, sim_tie(s));
+}
+
+/* net.c */
+SimPacket *sim_packet_new(Sim *s);
+void sim_packet_free(Sim *s, SimPacket *p);
+void sim_link_put(Sim *s, unsigned link, SimPacket *p);
+/* How long a link is busy with a packet */
+uint64_t sim_serialise_ns(const NetemConfig *cfg, uint32_t len);
+/* The links of a path in order; returns how many, at most @max */
+unsigned sim_path(const Sim *s, unsigned src, unsigned dst, unsigned *links,
+                  unsigned max);
+void sim_net_free(Sim *s);
+
+/* host.c */
+SimHost *sim_host_new(Sim *s, unsigned number, unsigned node);
+void sim_host_free(SimHost *h);
+/* A datagram arrived; the caller keeps @p. */
+void sim_host_input(SimHost *h, SimPacket *p);
+/* Lets its transport do what it can now. */
+void sim_host_poll(SimHost *h);
+
+/* flow.c */
+void sim_flow_free(SimFlow *f);
+ErdmaXportRx sim_flow_rx(SimEnd *end, uint32_t msn, uint32_t off,
+                         uint32_t len, bool is_last);
+void sim_flow_msg_done(SimEnd *end, ErdmaXportMsg *msg);
+void sim_flow_failed(SimEnd *end);
+void sim_flow_trace(SimEnd *end, ErdmaXportEvent event, uint64_t a,
+                    uint64_t b);
+
+#endif /* ERDMA_SIM_SIM_INT_H */
