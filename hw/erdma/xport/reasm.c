@@ -45,10 +45,14 @@ static int compare(const ErdmaRxChunk *c, uint32_t msn, uint32_t off)
 /* Index, relative to head, of the first chunk at or after the position */
 static uint32_t lower_bound(const ErdmaReasm *m, uint32_t msn, uint32_t off)
 {
-    ErdmaRxChunk **v = m->v + m->head;
+    ErdmaRxChunk **v;
     uint32_t lo = 0, hi = m->n;
 
-    if (m->n && compare(v[m->n - 1], msn, off) < 0) {
+    if (!m->n) {
+        return 0;
+    }
+    v = m->v + m->head;
+    if (compare(v[m->n - 1], msn, off) < 0) {
         return m->n;
     }
     while (lo < hi) {
@@ -108,10 +112,10 @@ ErdmaReasmResult erdma_reasm_insert(ErdmaReasm *m, const ErdmaWireData *d,
                                     uint32_t limit)
 {
     uint32_t i = lower_bound(m, d->msn, d->off);
-    ErdmaRxChunk **v = m->v + m->head;
     ErdmaRxChunk *c;
 
-    if ((i < m->n && covers(v[i], d)) || (i > 0 && covers(v[i - 1], d))) {
+    if ((i < m->n && covers(m->v[m->head + i], d)) ||
+        (i > 0 && covers(m->v[m->head + i - 1], d))) {
         return ERDMA_REASM_DUPLICATE;
     }
     if (m->bytes > limit || d->len > limit - m->bytes ||
