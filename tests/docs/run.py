@@ -178,7 +178,8 @@ def check_references(tap):
     # QEMU's own documents
     foreign = ('docs/devel/', 'docs/system/')
     bad, count = [], 0
-    for path in sorted((ROOT / 'hw').rglob('*')):
+    for path in sorted([*(ROOT / 'hw').rglob('*'),
+                        *(ROOT / 'sim').rglob('*')]):
         if not path.is_file() or path.is_symlink():
             continue
         text = re.sub(r'\n \*\s*', ' ', path.read_text())
