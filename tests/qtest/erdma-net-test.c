@@ -504,18 +504,25 @@ static void test_link(void)
 static void test_stopped(void)
 {
     Fixture f;
+    QErdmaPair self;
+    QErdmaSend wr = { .opcode = ERDMA_OP_WRITE };
     QErdmaWc wc;
     uint16_t index;
 
     setup(&f, NULL);
     connect_pair(&f);
+    qerdma_pair_init(&self, f.d[0], f.d[0], PDN, false);
     qtest_qmp_assert_success(f.d[0]->qts, "{ 'execute': 'stop' }");
     index = post_write(&f, 5000);
+    qerdma_post_send(&self.qp[0], &wr);
     qerdma_read32(f.d[0], A_ERDMA_VERSION);
     g_usleep(20000);
+    qerdma_read32(f.d[0], A_ERDMA_VERSION);
     g_assert_false(qerdma_poll_cq(&f.p.cq[0], &wc));
+    g_assert_false(qerdma_poll_cq(&self.cq[0], &wc));
     qtest_qmp_assert_success(f.d[0]->qts, "{ 'execute': 'cont' }");
     qerdma_expect_send(&f.p.qp[0], index, ERDMA_OP_WRITE, 0);
+    qerdma_expect_send(&self.qp[0], 0, ERDMA_OP_WRITE, 0);
     teardown(&f);
 }
 
