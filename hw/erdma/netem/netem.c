@@ -19,8 +19,13 @@ struct NetemLink {
     uint64_t queue;             /* their bytes */
     uint64_t free_ns;           /* when the serialiser is free again */
     uint64_t tx_bytes;          /* serialised so far: the INT counter */
-    /* Under way, by time of delivery; ties in order of departure */
-    GSequence *flight;
+    /*
+     * Under way, by time of delivery; ties in order of departure.  Those that
+     * keep their order need no more than a list.
+     */
+    QTAILQ_HEAD(, NetemPacket) flight;
+    GSequence *stragglers;
+    unsigned n_stragglers;
     uint64_t flight_bytes;
     uint64_t departures;        /* tie breaker */
     uint64_t last_ns;           /* latest delivery that was promised */
@@ -47,7 +52,8 @@ NetemLink *netem_link_new(const NetemOps *ops, void *opaque,
     l->opaque = opaque;
     l->cfg = *cfg;
     QTAILQ_INIT(&l->fifo);
-    l->flight = g_sequence_new(NULL);
+    QTAILQ_INIT(&l->flight);
+    l->stragglers = g_sequence_new(NULL);
     netem_impair_init(&l->impair, cfg->seed);
     return l;
 }
@@ -64,11 +70,15 @@ void netem_link_free(NetemLink *l)
         QTAILQ_REMOVE(&l->fifo, p, next);
         l->ops->free(l->opaque, p);
     }
-    for (i = g_sequence_get_begin_iter(l->flight);
+    while ((p = QTAILQ_FIRST(&l->flight))) {
+        QTAILQ_REMOVE(&l->flight, p, next);
+        l->ops->free(l->opaque, p);
+    }
+    for (i = g_sequence_get_begin_iter(l->stragglers);
          !g_sequence_iter_is_end(i); i = g_sequence_iter_next(i)) {
         l->ops->free(l->opaque, g_sequence_get(i));
     }
-    g_sequence_free(l->flight);
+    g_sequence_free(l->stragglers);
     netem_impair_destroy(&l->impair);
     g_free(l);
 }
@@ -128,11 +138,42 @@ static bool link_ecn(NetemLink *l, NetemPacket *p, uint64_t queue)
     return true;
 }
 
-static void link_fly(NetemLink *l, NetemPacket *p)
+static void link_fly(NetemLink *l, NetemPacket *p, bool is_held)
 {
+    const NetemPacket *last = QTAILQ_LAST(&l->flight);
+
     p->order = l->departures++;
     l->flight_bytes += p->len;
-    g_sequence_insert_sorted(l->flight, p, flight_compare, NULL);
+    if (is_held || (last && last->deliver_ns > p->deliver_ns)) {
+        l->n_stragglers++;
+        g_sequence_insert_sorted(l->stragglers, p, flight_compare, NULL);
+    } else {
+        QTAILQ_INSERT_TAIL(&l->flight, p, next);
+    }
+}
+
+/* The next one to arrive, or NULL */
+static NetemPacket *link_next_flying(const NetemLink *l)
+{
+    NetemPacket *p = QTAILQ_FIRST(&l->flight);
+    NetemPacket *straggler;
+
+    if (!l->n_stragglers) {
+        return p;
+    }
+    straggler = g_sequence_get(g_sequence_get_begin_iter(l->stragglers));
+    return p && flight_compare(p, straggler, NULL) < 0 ? p : straggler;
+}
+
+static void link_land(NetemLink *l, NetemPacket *p)
+{
+    if (p == QTAILQ_FIRST(&l->flight)) {
+        QTAILQ_REMOVE(&l->flight, p, next);
+    } else {
+        g_sequence_remove(g_sequence_get_begin_iter(l->stragglers));
+        l->n_stragglers--;
+    }
+    l->flight_bytes -= p->len;
 }
 
 /* Steps 7 and 8 for a packet whose last bit left at @at_ns */
@@ -147,18 +188,21 @@ static void link_propagate(NetemLink *l, NetemPacket *p, uint64_t at_ns)
     while (p) {
         uint64_t due = at_ns + l->cfg.delay_ns +
                        netem_impair_jitter(&l->impair, &l->cfg);
+        bool is_held;
 
         if (!l->cfg.jitter_reorders) {
             due = MAX(due, l->last_ns);
             l->last_ns = due;
         }
         /* The hold comes on top and lets the packets behind it pass. */
-        if (netem_impair_hit(&l->impair, NETEM_RNG_REORDER, l->cfg.reorder)) {
+        is_held = netem_impair_hit(&l->impair, NETEM_RNG_REORDER,
+                                   l->cfg.reorder);
+        if (is_held) {
             due += l->cfg.reorder_ns;
             l->stats.reorders++;
         }
         p->deliver_ns = due;
-        link_fly(l, p);
+        link_fly(l, p, is_held);
         p = dup;
         dup = NULL;
     }
@@ -255,44 +299,34 @@ void netem_link_put(NetemLink *l, NetemPacket *p, uint64_t now_ns)
 
 NetemPacket *netem_link_take(NetemLink *l, uint64_t now_ns)
 {
-    GSequenceIter *i;
     NetemPacket *p;
 
     link_run(l, now_ns);
-    i = g_sequence_get_begin_iter(l->flight);
-    if (g_sequence_iter_is_end(i)) {
+    p = link_next_flying(l);
+    if (!p || p->deliver_ns > now_ns) {
         return NULL;
     }
-    p = g_sequence_get(i);
-    if (p->deliver_ns > now_ns) {
-        return NULL;
-    }
-    g_sequence_remove(i);
-    l->flight_bytes -= p->len;
+    link_land(l, p);
     l->stats.delivered++;
     return p;
 }
 
 uint64_t netem_link_deadline(const NetemLink *l)
 {
-    GSequenceIter *i = g_sequence_get_begin_iter(l->flight);
     const NetemPacket *p = QTAILQ_FIRST(&l->fifo);
+    const NetemPacket *flying = link_next_flying(l);
     uint64_t at = NETEM_NEVER;
 
     if (p) {
         at = MAX(l->free_ns, p->arrival_ns);
     }
-    if (!g_sequence_iter_is_end(i)) {
-        p = g_sequence_get(i);
-        at = MIN(at, p->deliver_ns);
-    }
-    return at;
+    return flying ? MIN(at, flying->deliver_ns) : at;
 }
 
 uint64_t netem_link_next(const NetemLink *l)
 {
-    GSequenceIter *i = g_sequence_get_begin_iter(l->flight);
     const NetemPacket *p = QTAILQ_FIRST(&l->fifo);
+    const NetemPacket *flying = link_next_flying(l);
     uint64_t at = NETEM_NEVER;
 
     if (p) {
@@ -300,11 +334,7 @@ uint64_t netem_link_next(const NetemLink *l)
              link_serialise_ns(l, link_wire_len(l, p));
         at = l->cfg.jitter_reorders ? at : MAX(at, l->last_ns);
     }
-    if (!g_sequence_iter_is_end(i)) {
-        p = g_sequence_get(i);
-        at = MIN(at, p->deliver_ns);
-    }
-    return at;
+    return flying ? MIN(at, flying->deliver_ns) : at;
 }
 
 void netem_link_set_config(NetemLink *l, const NetemConfig *cfg,
