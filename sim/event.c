@@ -80,6 +80,7 @@ void sim_heap_set(SimHeap *h, SimEvent *e, uint64_t when_ns, uint64_t tie)
     SimHeapSlot slot = { when_ns, tie, e };
 
     e->when_ns = when_ns;
+    e->is_firing = false;
     if (e->place) {
         settle(h, e->place - 1, slot);
         return;
@@ -106,7 +107,7 @@ void sim_heap_cancel(SimHeap *h, SimEvent *e)
     }
 }
 
-SimEvent *sim_heap_take(SimHeap *h, uint64_t until_ns)
+SimEvent *sim_heap_due(SimHeap *h, uint64_t until_ns)
 {
     SimEvent *e;
 
@@ -114,6 +115,14 @@ SimEvent *sim_heap_take(SimHeap *h, uint64_t until_ns)
         return NULL;
     }
     e = h->v[0].event;
-    sim_heap_cancel(h, e);
+    e->is_firing = true;
     return e;
+}
+
+void sim_heap_fired(SimHeap *h, SimEvent *e)
+{
+    if (e->is_firing) {
+        e->is_firing = false;
+        sim_heap_cancel(h, e);
+    }
 }

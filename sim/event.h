@@ -16,6 +16,7 @@
 typedef struct SimEvent {
     uint64_t when_ns;
     size_t place;               /* in the heap, from 1; 0: not queued */
+    bool is_firing;             /* queued no more unless set again */
     void (*fire)(struct SimEvent *e, uint64_t now_ns);
 } SimEvent;
 
@@ -35,7 +36,16 @@ void sim_heap_destroy(SimHeap *h);
 /* Queues @e, or moves it. */
 void sim_heap_set(SimHeap *h, SimEvent *e, uint64_t when_ns, uint64_t tie);
 void sim_heap_cancel(SimHeap *h, SimEvent *e);
-/* Takes the first one out if it is due; NULL: none is */
-SimEvent *sim_heap_take(SimHeap *h, uint64_t until_ns);
+static inline bool sim_event_is_queued(const SimEvent *e)
+{
+    return e->place && !e->is_firing;
+}
+
+/*
+ * The first one if it is due; NULL: none is.  It keeps its place in the heap
+ * until sim_heap_fired(), as most events are set again when they fire.
+ */
+SimEvent *sim_heap_due(SimHeap *h, uint64_t until_ns);
+void sim_heap_fired(SimHeap *h, SimEvent *e);
 
 #endif /* ERDMA_SIM_EVENT_H */

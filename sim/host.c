@@ -112,17 +112,17 @@ void sim_host_poll(SimHost *h)
         h->is_blocked = false;
         erdma_xport_unblock(h->x);
     }
+    s->is_polling = true;
     do {
         at_ns = h->is_blocked ? ERDMA_XPORT_NEVER :
                 erdma_xport_poll(h->x, s->now_ns, POLL_PACKETS);
     } while (at_ns <= s->now_ns);
+    s->is_polling = false;
     if (h->is_blocked) {
         at_ns = h->wire_free_ns;
     }
-    /* An event that is early only polls once more. */
-    if (at_ns != ERDMA_XPORT_NEVER &&
-        (!h->event.place || at_ns < h->event.when_ns)) {
-        sim_schedule(s, &h->event, at_ns);
+    if (at_ns != ERDMA_XPORT_NEVER) {
+        sim_schedule_by(s, &h->event, at_ns);
     }
 }
 

@@ -89,22 +89,15 @@ static const NetemOps link_ops = {
     .free = link_free,
 };
 
+static void link_arrived(SimLink *l, SimPacket *p);
+
 static void arm(SimLink *l)
 {
     uint64_t at_ns = netem_link_next(l->net);
 
-    if (at_ns != NETEM_NEVER &&
-        (!l->event.place || at_ns < l->event.when_ns)) {
-        sim_schedule(l->sim, &l->event, at_ns);
+    if (at_ns != NETEM_NEVER) {
+        sim_schedule_by(l->sim, &l->event, at_ns);
     }
-}
-
-void sim_link_put(Sim *s, unsigned link, SimPacket *p)
-{
-    SimLink *l = s->links->pdata[link];
-
-    netem_link_put(l->net, &p->net, s->now_ns);
-    arm(l);
 }
 
 uint64_t sim_serialise_ns(const NetemConfig *cfg, uint32_t len)
@@ -132,6 +125,19 @@ static unsigned next_link(const Sim *s, const SimNode *at, unsigned dst)
     }
     g_assert(!access->is_host && s->next_link);
     return s->next_link[at->index * s->n_switches + access->index];
+}
+
+void sim_link_put(Sim *s, unsigned link, SimPacket *p)
+{
+    SimLink *l = s->links->pdata[link];
+
+    /* A transport must not be called from within another one. */
+    if (l->is_plain && !(s->is_polling && l->leads_to_host)) {
+        link_arrived(l, p);
+        return;
+    }
+    netem_link_put(l->net, &p->net, s->now_ns);
+    arm(l);
 }
 
 static void link_arrived(SimLink *l, SimPacket *p)
@@ -188,6 +194,7 @@ unsigned sim_add_link(Sim *s, unsigned from, unsigned to,
 {
     const SimNode *a = s->nodes->pdata[from], *b = s->nodes->pdata[to];
     SimLink *l = g_new0(SimLink, 1);
+    static const NetemConfig nothing;
     NetemConfig c = *cfg;
     g_autofree char *from_name = node_name(s, from);
     g_autofree char *to_name = node_name(s, to);
@@ -198,6 +205,8 @@ unsigned sim_add_link(Sim *s, unsigned from, unsigned to,
     l->to = to;
     l->name = g_strdup_printf("%s>%s", from_name, to_name);
     l->event.fire = link_fire;
+    l->is_plain = !memcmp(cfg, &nothing, sizeof(nothing));
+    l->leads_to_host = b->is_host;
     if (!c.seed) {
         c.seed = link_seed(s, l->number);
     }

@@ -32,6 +32,8 @@ typedef struct SimLink {
     unsigned number;
     unsigned from;              /* nodes */
     unsigned to;
+    bool is_plain;              /* does nothing, takes no time */
+    bool leads_to_host;
     char *name;
 } SimLink;
 
@@ -93,6 +95,7 @@ struct Sim {
     SimTap *tap;
     void *tap_opaque;
     SimCost cost;
+    bool is_polling;            /* inside of a transport */
 };
 
 uint64_t sim_tie(Sim *s);
@@ -106,6 +109,14 @@ static inline void sim_mix(Sim *s, uint64_t v)
 static inline void sim_schedule(Sim *s, SimEvent *e, uint64_t when_ns)
 {
     sim_heap_set(&s->heap, e, when_ns, sim_tie(s));
+}
+
+/* At @when_ns or earlier: who is early finds nothing to do. */
+static inline void sim_schedule_by(Sim *s, SimEvent *e, uint64_t when_ns)
+{
+    if (!sim_event_is_queued(e) || when_ns < e->when_ns) {
+        sim_schedule(s, e, when_ns);
+    }
 }
 
 /* net.c */

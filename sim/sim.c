@@ -108,7 +108,7 @@ unsigned sim_host_node(const Sim *s, unsigned host)
 
 static bool run_one(Sim *s, uint64_t until_ns)
 {
-    SimEvent *e = sim_heap_take(&s->heap, until_ns);
+    SimEvent *e = sim_heap_due(&s->heap, until_ns);
 
     if (!e) {
         return false;
@@ -116,6 +116,7 @@ static bool run_one(Sim *s, uint64_t until_ns)
     s->cost.events++;
     s->now_ns = MAX(s->now_ns, e->when_ns);
     e->fire(e, s->now_ns);
+    sim_heap_fired(&s->heap, e);
     return true;
 }
 

@@ -76,7 +76,8 @@ unsigned sim_host_node(const Sim *s, unsigned host);
 /*
  * A link from one node to another, one direction; returns its number.  A
  * @cfg->seed of 0 becomes one of the link's own.  A host's first link is the
- * one it sends on.
+ * one it sends on.  A link whose @cfg is all 0 is passed in no time, it has
+ * no counters and cannot be configured later.
  */
 unsigned sim_add_link(Sim *s, unsigned from, unsigned to,
                       const NetemConfig *cfg);

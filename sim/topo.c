@@ -42,7 +42,7 @@ static void add_pair(Builder *b, unsigned from, unsigned to)
     SimTopo *t = b->t;
     unsigned i = t->n_pairs++;
     uint64_t extra_ns = spec->extra_ns ? spec->extra_ns[i] : 0;
-    NetemConfig plain = { .delay_ns = 0 };
+    static const NetemConfig plain;
     NetemConfig way_back = { .delay_ns = extra_ns - extra_ns / 2 };
     NetemConfig nic = {
         .rate_bps = spec->nic_bps,
@@ -53,7 +53,8 @@ static void add_pair(Builder *b, unsigned from, unsigned to)
                                         NETEM_JITTER_NONE,
     };
 
-    t->src[i] = add_host(b->s, b->sw[from], &nic, &way_back, &t->nic[i]);
+    t->src[i] = add_host(b->s, b->sw[from], &nic, extra_ns ? &way_back :
+                         &plain, &t->nic[i]);
     if (spec->kind != SIM_TOPO_INCAST) {
         t->dst[i] = add_host(b->s, b->sw[to], &plain, &plain, NULL);
     }

@@ -118,10 +118,10 @@ static void cubic_window(double p)
     ka.cfg.xport.cc.has_fast_convergence = false;
     ka_build(&ka);
     ka_flow(&ka, 0, r.cc, ENDLESS, 0, 3 * rtt_ns);
-    /* Converges by a percent per cycle or so */
-    ka_run(&ka, 40 / p / expected * rtt_ns);
+    /* From slow start's overshoot down, by a percent per cycle at the end */
+    ka_run(&ka, 180 / p / expected * rtt_ns);
     ka_measure(&ka);
-    ka_run(&ka, 15 / p / expected * rtt_ns);
+    ka_run(&ka, 30 / p / expected * rtt_ns);
     w = ka_rate(&ka, 0) * rtt_ns / 1e9 / MTU;
     ka_near(what, "packets", w, expected, 0.08);
     ka_free(&ka);
