@@ -39,6 +39,7 @@ static const ErdmaCounter erdma_xport_counters[] = {
     COUNTER(ErdmaXportStats, "spurious", spurious),
     COUNTER(ErdmaXportStats, "probes", probes),
     COUNTER(ErdmaXportStats, "rtos", rtos),
+    COUNTER(ErdmaXportStats, "ecn-failures", ecn_failures),
     COUNTER(ErdmaXportStats, "terminates-sent", terminates_sent),
     COUNTER(ErdmaXportStats, "terminates-received", terminates_received),
     COUNTER(ErdmaXportStats, "drop-malformed",
