@@ -335,6 +335,45 @@ static void test_system_reset(void)
     qerdma_quit(d, NULL);
 }
 
+/* In a PCI Express slot a function level reset stops everything, too. */
+static void test_flr(void)
+{
+    QErdma *d;
+    QOSState *qs;
+    QErdmaCmd cmd;
+    uint8_t cap;
+    int i;
+
+    qs = qtest_pc_boot("-machine q35 -m 128 -nodefaults "
+                       "-netdev hubport,id=port0,hubid=0 "
+                       "-device erdma,id=rdma0,addr=5,netdev=port0,"
+                       "mac=52:54:00:12:34:56");
+    d = qerdma_new(qs, QERDMA_SLOT(0));
+    qerdma_start(d, NULL);
+    qerdma_cmd_init(&cmd, ERDMA_SUBMOD_RDMA, ERDMA_CMD_QUERY_DEVICE);
+    for (i = 0; i < 100; i++) {
+        qerdma_cmd_queue(d, &cmd);
+    }
+    qerdma_cmd_ring_db(d);
+
+    cap = qpci_find_capability(d->pci, PCI_CAP_ID_EXP, 0);
+    g_assert_cmphex(cap, !=, 0);
+    g_assert_cmphex(qpci_config_readl(d->pci, cap + PCI_EXP_DEVCAP) &
+                    PCI_EXP_DEVCAP_FLR, !=, 0);
+    qpci_config_writew(d->pci, cap + PCI_EXP_DEVCTL, PCI_EXP_DEVCTL_BCR_FLR);
+    qtest_memset(d->qts, d->cmd_cq, 0, d->cmd_depth * ERDMA_CQE_SIZE);
+    qerdma_settle(d);
+    for (i = 0; i < 100; i++) {
+        g_assert_cmphex(qtest_readl(d->qts, d->cmd_cq + i * ERDMA_CQE_SIZE),
+                        ==, 0);
+    }
+    qpci_device_enable(d->pci);
+    qpci_config_writel(d->pci, PCI_BASE_ADDRESS_0, d->bar.addr);
+    qpci_config_writel(d->pci, PCI_BASE_ADDRESS_0 + 4, 0);
+    g_assert_false(is_ready(d));
+    qerdma_quit(d, NULL);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -352,5 +391,6 @@ int main(int argc, char **argv)
     qtest_add_func("/erdma/regs/reset-races", test_reset_races);
     qtest_add_func("/erdma/regs/reinit", test_reinit);
     qtest_add_func("/erdma/regs/system-reset", test_system_reset);
+    qtest_add_func("/erdma/regs/flr", test_flr);
     return g_test_run();
 }

@@ -11,7 +11,8 @@
 #include "erdma-nic.h"
 
 #define QERDMA_VNET_HDR     sizeof(struct virtio_net_hdr_mrg_rxbuf)
-#define QERDMA_NIC_US       (5 * 1000 * 1000)
+/* of real time: a busy machine may take long */
+#define QERDMA_NIC_US       (60ll * 1000 * 1000)
 
 static void qerdma_nic_post(QErdmaNic *nic)
 {
