@@ -81,7 +81,8 @@ static void test_error_is_solicited(void)
     post(rig, false, 15);
     erig_expect_ceqe(rig, EQN, CQN);
     /* And so it is for an arm that comes late. */
-    arm(rig, 0, true);
+    post(rig, false, 15);
+    arm(rig, 1, true);
     erig_expect_ceqe(rig, EQN, CQN);
     erig_free(rig);
 }
@@ -97,11 +98,32 @@ static void test_fire_on_arm(void)
     erig_expect_no_ceqe(rig, EQN);
     post(rig, false, 0);
     erig_expect_ceqe(rig, EQN, CQN);
-    arm(rig, 2, false);
+    post(rig, false, 0);
+    arm(rig, 3, false);
     erig_expect_ceqe(rig, EQN, CQN);
     /* That used the arm up. */
     post(rig, false, 0);
     erig_expect_no_ceqe(rig, EQN);
+    erig_free(rig);
+}
+
+/* Armed on the event, polled afterwards: no second event for the same CQE */
+static void test_no_event_twice(void)
+{
+    EngineRig *rig = new_rig();
+
+    arm(rig, 0, false);
+    post(rig, true, 0);
+    erig_expect_ceqe(rig, EQN, CQN);
+    arm(rig, 0, false);
+    arm(rig, 0, true);
+    erig_expect_no_ceqe(rig, EQN);
+    post(rig, true, 0);
+    erig_expect_ceqe(rig, EQN, CQN);
+    /* Nobody was told of the next one, consumed or not what is before it. */
+    post(rig, true, 0);
+    arm(rig, 0, true);
+    erig_expect_ceqe(rig, EQN, CQN);
     erig_free(rig);
 }
 
@@ -117,9 +139,11 @@ static void test_fire_on_solicited_arm(void)
     erig_expect_no_ceqe(rig, EQN);
     arm(rig, 1, true);
     erig_expect_ceqe(rig, EQN, CQN);
+    post(rig, true, 0);
+    post(rig, false, 0);
     arm(rig, 0, true);
     erig_expect_ceqe(rig, EQN, CQN);
-    arm(rig, 3, true);
+    arm(rig, 5, true);
     erig_expect_no_ceqe(rig, EQN);
     erig_free(rig);
 }
@@ -154,6 +178,7 @@ static void test_index_has_24_bits(void)
     ErdmaCq *cq = erdma_cq_get(rig->e, CQN);
 
     cq->pi = 0x3000010;
+    cq->announced_pi = 0x300000f;
     arm(rig, 0x3000010, false);
     erig_expect_no_ceqe(rig, EQN);
     cq->arm = ERDMA_CQ_ARM_NONE;
@@ -161,6 +186,7 @@ static void test_index_has_24_bits(void)
     erig_expect_ceqe(rig, EQN, CQN);
     /* Across the wrap of both counters */
     cq->pi = UINT32_MAX;
+    cq->announced_pi = UINT32_MAX;
     post(rig, true, 0);
     post(rig, false, 0);
     g_assert_cmpuint(cq->pi, ==, 1);
@@ -285,6 +311,7 @@ int main(int argc, char **argv)
     g_test_add_func("/engine/cq/arm-solicited", test_arm_solicited);
     g_test_add_func("/engine/cq/error-is-solicited", test_error_is_solicited);
     g_test_add_func("/engine/cq/fire-on-arm", test_fire_on_arm);
+    g_test_add_func("/engine/cq/no-event-twice", test_no_event_twice);
     g_test_add_func("/engine/cq/fire-on-solicited-arm",
                     test_fire_on_solicited_arm);
     g_test_add_func("/engine/cq/solicited-does-not-weaken-any",

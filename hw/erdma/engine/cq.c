@@ -29,6 +29,7 @@ static void cq_fire(ErdmaEngine *e, ErdmaCq *cq)
     ErdmaEq *eq = erdma_eq_get(e, cq->eqn);
 
     cq->arm = ERDMA_CQ_ARM_NONE;
+    cq->announced_pi = cq->pi;
     if (eq) {
         erdma_eq_post_ceqe(e, eq, cq);
     }
@@ -76,15 +77,20 @@ void erdma_cq_post(ErdmaEngine *e, uint32_t cqn, const ErdmaCqe *cqe)
     }
 }
 
-/* Is there, at or after consumer index @ci, what the arm asks for? */
+/*
+ * Is there, at or after consumer index @ci, what the arm asks for?  Only what
+ * no event has told of yet counts: programs arm when they get an event and
+ * poll then, and must not be told twice of what they are about to find.
+ */
 static bool cq_has_news(const ErdmaCq *cq, uint32_t ci, bool is_any)
 {
     uint32_t unconsumed = (cq->pi - ci) & CQ_INDEX_MASK;
+    uint32_t news = MIN(unconsumed, cq->pi - cq->announced_pi);
 
     if (is_any) {
-        return unconsumed;
+        return news;
     }
-    return cq->has_solicited && cq->pi - cq->solicited_pi <= unconsumed;
+    return cq->has_solicited && cq->pi - cq->solicited_pi <= news;
 }
 
 void erdma_cq_run(ErdmaEngine *e, ErdmaCq *cq)

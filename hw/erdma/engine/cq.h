@@ -26,6 +26,7 @@ struct ErdmaCq {
     ErdmaCqArm arm;
     bool has_solicited;         /* @solicited_pi means something */
     uint32_t solicited_pi;      /* index of the newest solicited CQE */
+    uint32_t announced_pi;      /* what is before it had its event */
     /*
      * A CQE could not be written.  Its slot stays empty and the consumer
      * never gets past it, so nothing is written any more.
