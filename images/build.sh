@@ -67,7 +67,7 @@ mmdebstrap --quiet --variant=extract \
     --dpkgopt='path-exclude=/usr/share/locale/*' \
     --include="busybox,kmod,libibverbs1,ibverbs-providers,$rdmacm" \
     --include=ibverbs-utils,rdmacm-utils,perftest,qperf,iproute2,iperf3 \
-    --include=iputils-ping,ethtool,strace,libgcc-s1 \
+    --include=iputils-ping,ethtool,strace,netcat-openbsd,libgcc-s1 \
     --include=gcc,libc6-dev,libibverbs-dev,librdmacm-dev \
     --include=zstd,cpio,dash,bash,coreutils,findutils,grep,sed,mawk,libc-bin \
     --extract-hook='mkdir -p "$1/build"' \
