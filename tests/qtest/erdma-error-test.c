@@ -243,6 +243,29 @@ static void test_bad_sqe(void)
     teardown(&f);
 }
 
+/* Seven SGEs just fit into a send; six are the limit all the same. */
+static void test_many_sges(void)
+{
+    Fixture f;
+    QErdmaQp *qp = &f.p.qp[0];
+    QErdmaSend wr = { .opcode = ERDMA_OP_SEND, .n_sges = 6 };
+    uint8_t raw[ERDMA_CMD_MAX_SIZE];
+    uint16_t index;
+
+    setup(&f, true);
+    pair(&f, true);
+    qerdma_post_recv(qp + 1, 0, 0, 0);
+    index = qp->sq_pi;
+    g_assert_cmpuint(qerdma_build_sqe(qp, &wr, raw), ==, 4);
+    memset(raw + ERDMA_SQE_SEND_SGL + 6 * ERDMA_SGE_SIZE, 0, ERDMA_SGE_SIZE);
+    stq_le_p(raw, FIELD_DP64(ldq_le_p(raw), ERDMA_SQE_HDR, SGL_LEN, 7));
+    qerdma_put_sqe(qp, raw, 4);
+    qerdma_sq_db(qp);
+    qerdma_expect_send(qp, index, ERDMA_OP_SEND,
+                       ERDMA_WC_SEND_WQE_FORMAT_ERR);
+    teardown(&f);
+}
+
 static void test_bad_atomic(void)
 {
     Fixture f;
@@ -650,6 +673,7 @@ int main(int argc, char **argv)
     qtest_add_func("/erdma/error/flush-created", test_flush_created);
     qtest_add_func("/erdma/error/reflush", test_reflush);
     qtest_add_func("/erdma/error/bad-sqe", test_bad_sqe);
+    qtest_add_func("/erdma/error/many-sges", test_many_sges);
     qtest_add_func("/erdma/error/bad-atomic", test_bad_atomic);
     qtest_add_func("/erdma/error/user-reg-mr", test_user_reg_mr);
     qtest_add_func("/erdma/error/bad-rqe", test_bad_rqe);
