@@ -427,6 +427,41 @@ static void test_reflush(void)
     qerdma_quit(d, NULL);
 }
 
+/* The driver's indices may be older than a doorbell that is under way. */
+static void test_reflush_old(void)
+{
+    QErdma *d = qerdma_boot_one(NULL);
+    QErdmaCq cq;
+    QErdmaQp qp;
+    QErdmaCmd cmd;
+    QErdmaDone done;
+    unsigned i;
+
+    qerdma_start(d, NULL);
+    make_qp(d, &cq, &qp);
+    g_assert_cmpint(qerdma_modify_qp(&qp, ERDMA_QPS_ERROR), ==, 0);
+    /* a stopped machine takes doorbells and works them off together */
+    qtest_qmp_assert_success(d->qts, "{ 'execute': 'stop' }");
+    for (i = 0; i < 4; i++) {
+        qerdma_post_recv(&qp, 0, 0, 0);
+    }
+    qerdma_cmd_init(&cmd, ERDMA_SUBMOD_RDMA, ERDMA_CMD_REFLUSH);
+    qerdma_cmd_set32(&cmd, A_ERDMA_CMD_REFLUSH_QPN, qp.qpn);
+    qerdma_cmd_set32(&cmd, A_ERDMA_CMD_REFLUSH_SQ_PI, 0);
+    qerdma_cmd_set32(&cmd, A_ERDMA_CMD_REFLUSH_RQ_PI, 2);
+    qerdma_cmd_queue(d, &cmd);
+    qerdma_cmd_ring_db(d);
+    qtest_qmp_assert_success(d->qts, "{ 'execute': 'cont' }");
+    qerdma_cmd_wait(d, &done);
+    g_assert_cmpint(done.status, ==, 0);
+    for (i = 0; i < 4; i++) {
+        qerdma_expect_recv(&qp, i, ERDMA_OP_RECEIVE, ERDMA_WC_FLUSH_ERR, 0,
+                           NULL);
+    }
+    qerdma_expect_no_cqe(&cq);
+    qerdma_quit(d, NULL);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -442,5 +477,6 @@ int main(int argc, char **argv)
     qtest_add_func("/erdma/obj/modify-refused", test_modify_refused);
     qtest_add_func("/erdma/obj/connect-again", test_connect_again);
     qtest_add_func("/erdma/obj/reflush", test_reflush);
+    qtest_add_func("/erdma/obj/reflush-old", test_reflush_old);
     return g_test_run();
 }
