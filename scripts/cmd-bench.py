@@ -39,15 +39,15 @@ ATTEMPTS = 2                # perftest over rxe and siw hangs now and then
 
 
 class Bench:
-    def __init__(self, guests, runs, scale):
+    def __init__(self, guests, runs, scale, say):
         self.guests = guests
         self.a, self.b = guests[1], guests[2]
-        self.runs, self.scale = runs, scale
+        self.runs, self.scale, self.say = runs, scale, say
 
     def cpu(self):
         return sum(g.machine.cpu_seconds() for g in self.guests)
 
-    def pair(self, command, kind, timeout=120):
+    def pair(self, command, kind, timeout=90):
         """A perftest pair; its client's output and the host CPU seconds."""
         problem = ""
         for _ in range(ATTEMPTS):
@@ -58,8 +58,9 @@ class Bench:
             if not outcome.problem:
                 return outcome.client.out, self.cpu() - before
             problem = outcome.problem
+            self.say("%s: %s: %s" % (kind, command, problem))
             time.sleep(1)
-        raise GuestError("%s: %s: %s" % (kind, command, problem))
+        raise GuestError("%s: no value for %s" % (kind, command))
 
     def tcp(self):
         """iperf3: bandwidth, and CPU time per GiB."""
@@ -94,12 +95,14 @@ class Bench:
         text, _ = self.pair("%s -R -F -s %d -n %d" % (tool, size, n), kind)
         return programs.perftest_latency(text)
 
-    def measure(self, kind, say):
+    def measure(self, kind):
         """All values of one kind of device: name -> list of runs."""
         got = {}
 
         def add(name, value):
             got.setdefault(name, []).append(value)
+            if "CPU" not in name:
+                self.say("%s run %d: %s %.1f" % (kind, run + 1, name, value))
 
         for run in range(self.runs):
             if kind == "tcp":
@@ -112,7 +115,7 @@ class Bench:
                 try:
                     mib, cpu = self.bandwidth(kind, tool, size)
                 except GuestError as e:
-                    say(str(e))
+                    self.say(str(e))
                     continue
                 add(name + " MiB/s", mib)
                 add(name + " CPU s/GiB", cpu)
@@ -120,7 +123,7 @@ class Bench:
                 try:
                     add(name + " us", self.latency(kind, tool, size))
                 except GuestError as e:
-                    say(str(e))
+                    self.say(str(e))
         return {k: {"median": statistics.median(v), "runs": v}
                 for k, v in got.items()}
 
@@ -196,7 +199,8 @@ def measure_mtu(args, mtu, say):
     with GuestSet(Options(n=2, rdma="erdma", mtu=mtu, restrict=True),
                   logdir=os.path.join(paths.BUILD, "logs", "bench"),
                   say=say) as guests:
-        bench = Bench(guests, args.runs, 0.2 if args.quick else 1.0)
+        bench = Bench(guests, args.runs, 0.2 if args.quick else 1.0,
+                      say)
         for guest in guests:
             # One device at a time: the programs take the one they find.
             guest.qmp.command("device_del", id="hca0")
@@ -209,7 +213,7 @@ def measure_mtu(args, mtu, say):
                     guest.add_hca()
                 elif kind != "tcp":
                     guest.add_soft_rdma(kind)
-            results[kind] = bench.measure(kind, say)
+            results[kind] = bench.measure(kind)
             for guest in guests:
                 if kind == "erdma":
                     guest.qmp.command("device_del", id="hca0")
