@@ -487,16 +487,22 @@ static void set_link(Fixture *f, bool is_up)
 static void test_link(void)
 {
     Fixture f;
+    uint64_t before;
     uint16_t index;
 
     setup(&f, NULL);
     connect_pair(&f);
     set_link(&f, false);
+    before = qerdma_stat(f.d[0], "rx-packets");
     index = post_write(&f, 5000);
+    qerdma_post_send(&f.p.qp[1], &(QErdmaSend) { .opcode = ERDMA_OP_WRITE });
     qerdma_expect_no_cqe(&f.p.cq[0]);
+    qerdma_expect_no_cqe(&f.p.cq[1]);
     g_assert_cmpuint(qerdma_stat(f.d[0], "tx-no-wire"), >, 0);
+    g_assert_cmpuint(qerdma_stat(f.d[0], "rx-packets"), ==, before);
     set_link(&f, true);
     qerdma_expect_send(&f.p.qp[0], index, ERDMA_OP_WRITE, 0);
+    qerdma_expect_send(&f.p.qp[1], 0, ERDMA_OP_WRITE, 0);
     teardown(&f);
 }
 
