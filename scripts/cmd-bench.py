@@ -22,6 +22,7 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
+from arguments import Parser                                    # noqa: E402
 from guestlib import paths, programs                            # noqa: E402
 from guestlib.errors import GuestError                          # noqa: E402
 from guestlib.guests import GuestSet, Options                   # noqa: E402
@@ -225,7 +226,7 @@ def measure_mtu(args, mtu, say):
 
 
 def main():
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="./erdma bench", description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true",
