@@ -8,7 +8,6 @@
 #include "qemu/osdep.h"
 #include <time.h>
 #include <sys/resource.h>
-#include <unistd.h>
 #include "bench.h"
 #include "topo.h"
 
@@ -26,16 +25,14 @@ static double cpu_seconds(void)
 /* Bytes of this process in memory */
 static uint64_t resident(void)
 {
-    uint64_t pages = 0, all;
-    FILE *f = fopen("/proc/self/statm", "r");
+    g_autofree char *text = NULL;
+    const char *line;
 
-    if (f) {
-        if (fscanf(f, "%" SCNu64 " %" SCNu64, &all, &pages) != 2) {
-            pages = 0;
-        }
-        fclose(f);
+    if (!g_file_get_contents("/proc/self/status", &text, NULL, NULL)) {
+        return 0;
     }
-    return pages * sysconf(_SC_PAGESIZE);
+    line = strstr(text, "VmRSS:");
+    return line ? g_ascii_strtoull(line + 6, NULL, 10) * 1024 : 0;
 }
 
 static Sim *build(unsigned n)

@@ -7,6 +7,9 @@
 
 /* One call of the transport's may send this many packets. */
 #define POLL_PACKETS    64
+/* Common header, MSN and offset, the longest message header; no INT */
+#define DATA_HEAD_MAX   (ERDMA_WIRE_COMMON_LEN + ERDMA_WIRE_DATA_LEN + \
+                         ERDMA_WIRE_MSG_HDR_LEN + 28)
 
 /*
  * What lies in front of the payload.  Only this much of a packet is copied:
@@ -14,10 +17,10 @@
  */
 static size_t head_len(const ErdmaDatagram *dg)
 {
-    size_t no_int = ERDMA_WIRE_CONTROL_MAX - ERDMA_WIRE_INT_MAX;
+    size_t body = (dg->data[2] & 0xf) == ERDMA_WIRE_DATA ? DATA_HEAD_MAX :
+                  ERDMA_WIRE_CONTROL_MAX - ERDMA_WIRE_INT_MAX;
 
-    return dg->len <= ERDMA_WIRE_COMMON_LEN ? dg->len :
-           MIN(dg->len, no_int + erdma_wire_int_bytes(dg->data[16]));
+    return MIN(dg->len, body + erdma_wire_int_bytes(dg->data[16]));
 }
 
 /*
@@ -45,7 +48,8 @@ static bool transmit(void *opaque, const ErdmaDatagram *dg)
     p->dst = dg->dst_ip - SIM_IP_BASE;
     p->ecn = dg->ecn;
     p->net.len = dg->len + ERDMA_XPORT_IP_UDP_LEN;
-    memcpy(p->data, dg->data, head_len(dg));
+    p->head_len = head_len(dg);
+    memcpy(p->data, dg->data, p->head_len);
     s->cost.packets++;
     sim_link_put(s, h->out, p);
     return take_wire(h, dg->len + ERDMA_XPORT_IP_UDP_LEN);
@@ -140,9 +144,12 @@ void sim_host_input(SimHost *h, SimPacket *p)
         .src_port = s->cfg.xport.udp_port,
         .dst_port = s->cfg.xport.udp_port,
         .ecn = p->ecn,
-        .data = p->data,
+        .data = s->scratch,
         .len = p->net.len - ERDMA_XPORT_IP_UDP_LEN,
     };
+
+    /* Packets that are under way need no room for their payload. */
+    memcpy(s->scratch, p->data, p->head_len);
 
     if (s->tap) {
         s->tap(s->tap_opaque, h->number, s->now_ns, dg.data, dg.len);

@@ -69,8 +69,8 @@ static NetemPacket *link_copy(void *opaque, const NetemPacket *p)
     const SimLink *l = opaque;
     SimPacket *copy = sim_packet_new(l->sim);
 
-    memcpy(copy, p, offsetof(SimPacket, data) + p->len -
-                    ERDMA_XPORT_IP_UDP_LEN);
+    memcpy(copy, p, offsetof(SimPacket, data) +
+                    ((const SimPacket *)p)->head_len);
     copy->net.data = copy->data;
     return &copy->net;
 }

@@ -17,7 +17,8 @@ typedef struct SimPacket {
     uint32_t src;               /* hosts */
     uint32_t dst;
     uint8_t ecn;
-    uint8_t data[];             /* UDP payload; of the body only headers */
+    uint16_t head_len;
+    uint8_t data[];             /* head_len bytes; the rest has no content */
 } SimPacket;
 
 typedef struct SimNode {
@@ -90,6 +91,7 @@ struct Sim {
     GPtrArray *slabs;
     SimPacket *free_packets;
     size_t packet_size;
+    uint8_t *scratch;           /* a datagram with all of its length */
     SimTrace *trace;
     void *trace_opaque;
     SimTap *tap;

@@ -21,6 +21,14 @@ void sim_config_default(SimConfig *cfg)
     cfg->xport.pacing_quantum_ns = 0;
 }
 
+static size_t int_room(const ErdmaXportConfig *cfg)
+{
+    unsigned hops = MAX(1, MIN(cfg->int_hops, ERDMA_WIRE_INT_HOPS_MAX));
+
+    return erdma_wire_int_bytes(erdma_wire_int_info(cfg->is_int_compact ?
+        ERDMA_WIRE_INT_COMPACT : ERDMA_WIRE_INT_WIDE, hops));
+}
+
 Sim *sim_new(const SimConfig *cfg)
 {
     Sim *s = g_new0(Sim, 1);
@@ -33,9 +41,9 @@ Sim *sim_new(const SimConfig *cfg)
     s->links = g_ptr_array_new();
     s->flows = g_ptr_array_new();
     s->slabs = g_ptr_array_new();
-    s->packet_size = ROUND_UP(sizeof(SimPacket) +
-                              MAX(cfg->xport.mtu, ERDMA_WIRE_CONTROL_MAX),
-                              64);
+    s->packet_size = ROUND_UP(sizeof(SimPacket) + ERDMA_WIRE_CONTROL_MAX -
+                              ERDMA_WIRE_INT_MAX + int_room(&cfg->xport), 64);
+    s->scratch = g_malloc0(ERDMA_XPORT_MTU_MAX);
     return s;
 }
 
@@ -55,6 +63,7 @@ void sim_free(Sim *s)
     g_ptr_array_set_free_func(s->nodes, g_free);
     g_ptr_array_free(s->nodes, true);
     sim_heap_destroy(&s->heap);
+    g_free(s->scratch);
     g_free(s);
 }
 
