@@ -131,9 +131,10 @@ void ka_13(void)
 static void incast(unsigned n)
 {
     g_autofree char *peak = g_strdup_printf("N = %u: highest queue", n);
-    g_autofree char *calm = g_strdup_printf("N = %u: below 0.1 BDP for good after",
+    g_autofree char *calm = g_strdup_printf("N = %u: below 0.1 BDP for good "
+                                            "after", n);
+    g_autofree char *later = g_strdup_printf("N = %u: highest after 1.8 N T",
                                              n);
-    g_autofree char *later = g_strdup_printf("N = %u: highest after 1.8 N T", n);
     g_autofree char *lost = g_strdup_printf("N = %u: lost packets", n);
     double max = 0, max_later = 0, calm_t = 0;
     unsigned i;

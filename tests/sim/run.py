@@ -10,9 +10,12 @@ Some of them run a second time in a build with sanitizers.
 """
 
 import importlib.util
+import json
 import os
 import pathlib
+import subprocess
 import sys
+import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / 'scripts'))
@@ -32,6 +35,79 @@ def unit_suite():
     return module
 
 
+EXPERIMENT = """
+senders = 4
+queue = 0.5BDP
+ecn-min = 20KB
+ecn-max = 80KB
+ecn-probability = 0.2
+loss = 0.1%
+algorithm = newreno, cubic, hpcc_rtt, hpcc_ecn, hpcc_int
+duration = 4ms
+interval = 500us
+[flows]
+message = 100KB
+start = 100us
+"""
+
+# What is wrong, and what the complaint has to contain
+MISTAKES = [
+    ('rtt = 40', [':1: rtt:', 'unit', 'us']),
+    ('\n# text\nfoo = 1', [":3: unknown key 'foo'", 'allowed', 'topology']),
+    ('loss = 101%', [':1: loss:', '0% to 100%']),
+    ('algorithm = cubic, bbr', [':1: algorithm:', 'hpcc_int']),
+    ('senders', [':1:', 'key = value']),
+    ('[flows]\nrtt = 1us', [":2: unknown key 'rtt'", 'message']),
+    ('ecn = maybe', [':1: ecn:', 'on or off']),
+    ('rate = -1Gbit/s', [':1: rate:', 'Gbit/s']),
+    ('warm-up = 1s', ['duration', 'warm-up']),
+    ('[flows]\nfirst = 9', ['[flows] 1', 'first']),
+    ('rtt = 1ns', ['rtt', 'shorter']),
+]
+
+
+def run_experiment(program, text, *args):
+    return subprocess.run([str(program), *args], input=text, check=False,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          text=True, timeout=600)
+
+
+def check_program(tap, program):
+    """erdma-sim: files in, files out."""
+    first = run_experiment(program, EXPERIMENT, '-')
+    tap.point(first.returncode == 0, 'erdma-sim: an experiment',
+              first.stderr)
+    runs = json.loads(first.stdout or '[]')
+    hashes = [one['hash'] for one in runs]
+    tap.point(len(set(hashes)) == 5, 'erdma-sim: five algorithms, five '
+              'different traces', hashes)
+    tap.point(all(flow['messages'] and not flow['failed']
+                  for one in runs for flow in one['flows']),
+              'erdma-sim: every flow completes messages', first.stdout)
+    with tempfile.TemporaryDirectory() as scratch:
+        run_experiment(program, EXPERIMENT, '-o', scratch, '-')
+        again = json.loads(pathlib.Path(scratch, 'summary.json').read_text())
+        tap.point(again == runs, 'erdma-sim: the same file, the same hashes')
+        rows = pathlib.Path(scratch, 'flows-cubic-1.csv').read_text()
+        lines = [line.split(',') for line in rows.splitlines()]
+        tap.point(len(lines) == 1 + 4 * 8 and
+                  {len(line) for line in lines} == {len(lines[0])},
+                  'erdma-sim: a row per flow and interval', rows)
+    other = run_experiment(program, EXPERIMENT, '-', 'seed=2')
+    tap.point([one['hash'] for one in json.loads(other.stdout)] != hashes,
+              'erdma-sim: another seed, another trace')
+    warned = run_experiment(program, 'rto-min = 1us\nnic-rate = 25Gbit/s',
+                            '-c', '-')
+    tap.point(warned.returncode == 0 and 'rto-min' in warned.stderr and
+              'bottleneck' in warned.stderr,
+              'erdma-sim: warns of what cannot work', warned.stderr)
+    for text, words in MISTAKES:
+        result = run_experiment(program, text, '-')
+        tap.point(result.returncode != 0 and
+                  all(word in result.stderr for word in words),
+                  f'erdma-sim: complains about {text!r}', result.stderr)
+
+
 def main():
     tap = Tap()
     options = ['-l'] if '--long' in sys.argv[1:] else []
@@ -44,6 +120,7 @@ def main():
             tap.program('simulator', [str(program), *options, str(number)],
                         timeout=3600)
     if builds['sanitize'] and not numbers:
+        check_program(tap, builds['sanitize'] / 'sim' / 'erdma-sim')
         env = dict(os.environ, UBSAN_OPTIONS='halt_on_error=1')
         program = builds['sanitize'] / 'tests' / 'sim' / 'known-answers'
         tap.program('sanitizers', [str(program), *SANITIZED], env=env,
