@@ -514,14 +514,17 @@ static void test_stopped(void)
     QErdmaSend wr = { .opcode = ERDMA_OP_WRITE };
     QErdmaWc wc;
     uint16_t index;
+    int i;
 
     setup(&f, NULL);
     connect_pair(&f);
     qerdma_pair_init(&self, f.d[0], f.d[0], PDN, false);
     qtest_qmp_assert_success(f.d[0]->qts, "{ 'execute': 'stop' }");
-    index = post_write(&f, 5000);
     qerdma_post_send(&self.qp[0], &wr);
-    qerdma_read32(f.d[0], A_ERDMA_VERSION);
+    for (i = 0; i < 20; i++) {
+        qerdma_read32(f.d[0], A_ERDMA_VERSION);
+    }
+    index = post_write(&f, 5000);
     g_usleep(20000);
     qerdma_read32(f.d[0], A_ERDMA_VERSION);
     g_assert_false(qerdma_poll_cq(&f.p.cq[0], &wc));
