@@ -40,7 +40,7 @@ def tool_env(compiler):
     return env, [env['MESON_PYTHON'], '-m', 'mesonbuild.mesonmain']
 
 
-def build(tap, name, compiler, options):
+def build(tap, name, compiler, options, targets=()):
     """Returns the build directory, or None if it could not be made."""
     env, meson = tool_env(compiler)
     directory = ROOT / 'build' / f'standalone-{name}'
@@ -54,18 +54,20 @@ def build(tap, name, compiler, options):
     if result.returncode:
         tap.point(False, label, result.stdout[-3000:])
         return None
-    if not tap.command(label, ['ninja', '-C', str(directory)], env=env):
+    if not tap.command(label, ['ninja', '-C', str(directory), *targets],
+                       env=env):
         return None
     return directory
 
 
-def build_all(tap, names):
-    """Makes these builds; name -> directory or None."""
+def build_all(tap, names, targets=()):
+    """Makes these builds, or targets of them; name -> directory or None."""
     (ROOT / 'build').mkdir(exist_ok=True)
     # ninja does not mind a second ninja in the same directory.
     with open(ROOT / 'build' / '.lock-standalone', 'w') as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        return {one[0]: build(tap, *one) for one in BUILDS if one[0] in names}
+        return {one[0]: build(tap, *one, targets) for one in BUILDS
+                if one[0] in names}
 
 
 def tests_in(directory):
