@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from . import accel, paths
 from .agent import STATUS_TIMEOUT
 from .errors import GuestError
-from .machine import Base, Machine, spawn, tail
+from .machine import Base, Machine, listens, spawn, tail
 
 MAX_GUESTS = 64
 HCA_TIMEOUT = 30
@@ -311,7 +311,7 @@ class GuestSet:
 
     def _wait_path(self, path, machine):
         end = time.monotonic() + 20
-        while not os.path.exists(path):
+        while not listens(path):
             if machine and not machine.alive():
                 raise machine.fail("QEMU ended with status %d"
                                    % machine.process.returncode)

@@ -59,6 +59,17 @@ def tail(path, lines=8):
     return "\n".join("  | " + x for x in text.splitlines()[-lines:])
 
 
+def listens(path):
+    """Does somebody listen on this unix socket?  The file alone is there a
+    moment earlier, and connecting to see would use up a connection."""
+    try:
+        with open("/proc/net/unix") as f:
+            return any(line.split()[3] == "00010000" and
+                       line.rstrip("\n").endswith(" " + path) for line in f)
+    except OSError:
+        return os.path.exists(path)
+
+
 class Base:
     """What a machine is made of, as far as its saved state depends on it."""
 
@@ -186,7 +197,7 @@ class Machine:
 
     def _wait_socket(self, what, timeout=20):
         end = time.monotonic() + timeout
-        while not os.path.exists(self.path(what)):
+        while not listens(self.path(what)):
             if not self.alive():
                 raise self.fail("QEMU ended with status %d"
                                 % self.process.returncode)
@@ -197,6 +208,7 @@ class Machine:
     def connect(self, boot_timeout=BOOT_TIMEOUT):
         """Wait until the guest answers."""
         self._wait_socket("qmp")
+        self._wait_socket("agent")
         try:
             self.qmp = QMP(self.path("qmp"))
         except GuestError as e:

@@ -61,7 +61,7 @@ bool ep_register(Endpoint *ep, size_t offset, size_t len, int access,
 
 bool ep_post_recv(Endpoint *ep, size_t offset, uint32_t size, int count);
 
-/* Takes n completions; false if they do not come within ms.  *n is what came. */
+/* Takes n completions, for at most ms; *n says how many came. */
 bool ep_poll(Endpoint *ep, struct ibv_wc *wc, int *n, int ms);
 
 /* Short names of asynchronous and CM events that come within ms, or "none". */
