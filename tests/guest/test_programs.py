@@ -123,25 +123,6 @@ def rsocket_file(ctx):
             server_ends=False))
 
 
-@test("rsocket-preload")
-def rsocket_preload(ctx):
-    """An ordinary program on rsockets by LD_PRELOAD."""
-    preload = "LD_PRELOAD=/usr/lib/x86_64-linux-gnu/rsocket/librspreload.so"
-
-    def send():
-        server = ctx[1].start("%s nc.openbsd -4 -l %s 7777 > /tmp/received"
-                              % (preload, ctx[1].ip), 60)
-        wait_listening(ctx[1], "nc.openbsd")
-        before = ctx[2].hca_stats()["tx-packets"]
-        ctx[2].run("%s nc.openbsd -4 -N %s 7777 < /tmp/sent" % (
-            preload, ctx[1].ip), 60)
-        server.wait(20)
-        assert ctx[2].hca_stats()["tx-packets"] > before + 50, \
-            "the data did not go through the HCA"
-
-    same_file(ctx, 500000, send)
-
-
 def no_qps_left(guest, timeout=20):
     end = time.monotonic() + timeout
     text = ""
