@@ -183,13 +183,17 @@ static void test_sizes(const void *opaque)
         ERDMA_OP_WRITE, ERDMA_OP_WRITE_WITH_IMM, ERDMA_OP_SEND,
         ERDMA_OP_SEND_WITH_IMM, ERDMA_OP_READ,
     };
+    const Setup *s = opaque;
     Fixture f;
     unsigned i, j;
 
     setup(&f, opaque);
     for (i = 0; i < ARRAY_SIZE(ops); i++) {
         for (j = 0; j < ARRAY_SIZE(sizes); j++) {
-            try_size(&f, ops[i], sizes[j], false, i * 100 + j);
+            /* the largest take longest, and know no driver versions */
+            if (s->flavor == QERDMA_LINUX_7_3 || sizes[j] <= 65536) {
+                try_size(&f, ops[i], sizes[j], false, i * 100 + j);
+            }
         }
     }
     teardown(&f);
