@@ -233,7 +233,7 @@ class GuestSet:
             self._start(base, state)
         except GuestError as e:
             if state is None or not any(
-                    m.restored and not m.agent for m in self._machines):
+                    m.state_is_bad() for m in self._machines):
                 self.stop()
                 raise
             self.say("%s: booting instead" % str(e).splitlines()[0])

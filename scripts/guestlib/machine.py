@@ -56,7 +56,9 @@ def tail(path, lines=8):
             text = f.read()[-4000:].decode(errors="replace")
     except OSError:
         return ""
-    return "\n".join("  | " + x for x in text.splitlines()[-lines:])
+    # QEMU's command line, at the top of its log, helps nobody here.
+    return "\n".join("  | " + x for x in text.splitlines()[-lines:]
+                     if len(x) < 600)
 
 
 def listens(path):
@@ -184,6 +186,17 @@ class Machine:
 
     def alive(self):
         return self.process is not None and self.process.poll() is None
+
+    def state_is_bad(self):
+        """Did it end because the saved state does not fit?  (Not because of
+        an argument that QEMU does not like.)"""
+        if not self.restored or self.agent or self.alive():
+            return False
+        text = tail(self.qemu_log, 30)
+        return any(word in text for word in (
+            "load of migration failed", "error while loading state",
+            "Missing section", "Unknown savevm section", "zstd:",
+            "Not a migration stream", "Unknown ramblock"))
 
     def fail(self, what):
         """A GuestError that says where to look."""
