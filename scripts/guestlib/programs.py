@@ -45,8 +45,8 @@ def run_pair(server_guest, client_guest, server, client, timeout=60,
         if c.timed_out:
             problem = "the client took more than %d s" % timeout
         elif not c.ok:
-            problem = "the client ended with status %d: %s" % (
-                c.status, _last_words(c.out))
+            problem = "the client ended with status %d: %s; the server: %s" % (
+                c.status, _last_words(c.out), _last_words(daemon.output()))
         if server_ends and not problem:
             s = daemon.wait(15)
             if not s.ok:
@@ -71,8 +71,14 @@ def _program(command):
 
 
 def _last_words(text):
+    """What a program complained of, and the end of what it said.
+
+    The order tells nothing: standard output is buffered, errors are not.
+    """
     lines = [x.strip() for x in text.splitlines() if x.strip().strip("-")]
-    return " / ".join(lines[-2:])[-200:]
+    complaints = [x for x in lines if re.search(
+        r"error|fail|could|unable|invalid|status|unexpected", x, re.I)]
+    return " / ".join(complaints[:4] + lines[-2:])[-500:]
 
 
 def perftest_result(text):
