@@ -54,6 +54,26 @@ try PATH="$work/bin:$PATH" "$work/repo/erdma" deps
 ok "without root, deps says what to install" \
     refuses 3 "apt-get install --no-install-recommends clang"
 
+# A new machine: no Python, and what is to run is written in it.
+fakes
+for tool in sh readlink dirname sed awk grep cat id mkdir tail rm mktemp; do
+    ln -s "$(command -v $tool)" "$work/bin/$tool"
+done
+rm "$work/bin/id"
+fake id 'echo 0'
+wanted=$(awk '!/^#/ && NF { print "ii  " $1 }' "$root/scripts/packages.txt")
+fake dpkg-query "echo '$wanted' | if [ -e '$work/bin/python3' ]; then cat
+    else grep -v 'python3\$'; fi"
+fake apt-get "printf '#!%s\necho Python has \"\$@\"\n' '$(command -v sh)' \
+    >'$work/bin/python3'; /bin/chmod +x '$work/bin/python3'"
+try PATH="$work/bin" sh "$work/repo/erdma" demo --n
+ok "without Python it is installed first" says "cmd-demo.py --n"
+rm "$work/bin/python3"
+fake apt-get 'exit 100'
+try PATH="$work/bin" sh "$work/repo/erdma" demo
+ok "... and if that fails, the package is named" exits 3
+ok "... in the complaint" errs "could not install python3"
+
 fakes
 fake dpkg-query 'echo "ii  gcc"'
 fake id 'echo 0'
