@@ -4,7 +4,8 @@
 """Linked guests that a script or a person can use.
 
 usage: ./erdma guests start [-n N] [--kernel SERIES] [--device OPTS]
-                            [--qemu ARG]... [--mtu M] [--no-device] [...]
+                            [--netem OPTS]... [--qemu ARG]... [--mtu M]
+                            [--no-device] [...]
        ./erdma guests exec [--timeout S] [-i] I 'COMMAND'
        ./erdma guests qmp I JSON
        ./erdma guests console I
@@ -37,7 +38,8 @@ from arguments import Parser                                    # noqa: E402
 from guestlib import paths                                      # noqa: E402
 from guestlib.agent import STATUS_FAILED                        # noqa: E402
 from guestlib.errors import GuestError                          # noqa: E402
-from guestlib.guests import GuestSet, Options                             # noqa: E402
+from guestlib import netem                                      # noqa: E402
+from guestlib.guests import GuestSet, Options                   # noqa: E402
 from guestlib import supervisor as sup                          # noqa: E402
 
 
@@ -96,11 +98,16 @@ def cmd_start(args):
         watch = args.watch or caller()
         if watch is None:
             die("the caller cannot be watched: use --watch PID or --detach")
+    try:
+        netem.plan(args.netem, args.n)
+    except GuestError as e:
+        die(str(e), 2)
     options = Options(
         n=args.n, kernel=args.kernel, rdma=args.rdma,
         device=args.device, nic=args.nic, mtu=args.mtu, smp=args.smp,
         mem=args.mem, accel=args.accel, qemu=args.qemu, cmdline=args.append,
-        restrict=args.restrict, cold=args.cold, dump=args.dump)
+        restrict=args.restrict, cold=args.cold, dump=args.dump,
+        netem=args.netem)
     # What takes long when it is not cached: here, where it is seen.
     GuestSet(options).prepare()
     began = time.monotonic()
@@ -265,6 +272,9 @@ def parse():
                    help="model of the link's NIC (virtio-net-pci)")
     p.add_argument("--qemu", action="append", default=[], metavar="ARG",
                    help="one more argument for QEMU; write --qemu=ARG")
+    p.add_argument("--netem", action="append", default=[], metavar="OPTS",
+                   help="emulated link: [I:][tx:|rx:]loss=0.01,delay-us=500; "
+                   "to every guest, or to (tx) or from (rx) guest I")
     p.add_argument("--mtu", type=positive, default=1500, metavar="M")
     p.add_argument("--smp", type=positive, default=1, metavar="N")
     p.add_argument("--mem", default="1G", metavar="SIZE")

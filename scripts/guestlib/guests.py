@@ -14,7 +14,7 @@ import tempfile
 import time
 from dataclasses import dataclass, field
 
-from . import accel, paths
+from . import accel, netem, paths
 from .agent import STATUS_TIMEOUT
 from .errors import GuestError
 from .machine import Base, Machine, listens, spawn, tail
@@ -45,6 +45,8 @@ class Options:
     restrict: bool = False      # the user network ends at its gateway
     cold: bool = False          # boot, whether or not there is a saved state
     dump: bool = False          # the link's frames go to LOGDIR/guestI.pcap
+    # Emulated links, each "[GUEST:][tx:|rx:]NAME=VALUE,...", see netem.py.
+    netem: list = field(default_factory=list)
 
 
 def mac(i):
@@ -73,6 +75,7 @@ class Guest:
         self.index, self.machine, self.options = index, machine, options
         self.name, self.ip = machine.name, address(index)
         self._log_mark = 0
+        self._netem = {}
 
     @property
     def qmp(self):
@@ -149,6 +152,21 @@ class Guest:
 
     def del_soft_rdma(self, kind):
         self.run("rdma link delete %s0" % kind)
+
+    def netem(self, queue="tx", **options):
+        """The emulated link to ("tx") or from ("rx") this guest, made if it
+        is not there; options are set.  See netem.Netem."""
+        link = self._netem.get(queue)
+        if link is None:
+            link = self._netem[queue] = netem.Netem(self, queue, options)
+        elif options:
+            link.set(**options)
+        return link
+
+    def no_netem(self):
+        """Take its emulated links away."""
+        while self._netem:
+            self._netem.popitem()[1].remove()
 
     def log_problems(self):
         """Kernel messages of level warning and worse since the last call,
@@ -227,6 +245,7 @@ class GuestSet:
         if not 1 <= o.n <= MAX_GUESTS:
             raise GuestError("%d guests: 1 to %d are possible"
                              % (o.n, MAX_GUESTS))
+        self._links = netem.plan(o.netem, o.n)
         base, state = self.prepare()
         os.makedirs(self.logdir, exist_ok=True)
         try:
@@ -266,6 +285,10 @@ class GuestSet:
         with concurrent.futures.ThreadPoolExecutor(o.n) as pool:
             list(pool.map(self._bring_up, range(1, o.n + 1)))
         self._check_link()
+        # Last, so that a bad link does not keep the guests from starting and
+        # the first packet on it is the first of what the guests are for.
+        for (i, queue), options in self._links.items():
+            self.guests[i].netem(queue, **options)
 
     def _bring_up(self, i):
         machine = self._machines[i - 1]

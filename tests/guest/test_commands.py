@@ -78,6 +78,10 @@ def command_errors(ctx):
                 (["start", "--kernel", "5.5"], 1), (["exec", "x", "y"], 2),
                 (["start", "-n", "1", "--device", "no-such=1"], 1),
                 (["start", "-n", "1", "--qemu=-no-such-option"], 1),
+                (["start", "-n", "1", "--netem", "los"], 2),
+                (["start", "-n", "1", "--netem", "2:loss=1"], 2),
+                (["start", "-n", "1", "--netem", "loss=2"], 1),
+                (["start", "-n", "1", "--netem", "los=1"], 1),
                 (["frobnicate"], 2), ([], 2)):
             run = subprocess.run(["./erdma", "guests", *args], cwd=ROOT,
                                  env=env, capture_output=True, text=True,
