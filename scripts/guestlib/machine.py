@@ -98,10 +98,8 @@ class Base:
                 "-device", "virtio-net-pci,id=usernic,netdev=user0,mac=%s,"
                            "romfile=" % USER_MAC]
         for i in range(N_ROOT_PORTS):
-            # The HCA's BAR 0 is larger than the window that firmware leaves
-            # to an empty port.
-            args += ["-device", "pcie-root-port,id=rp%d,chassis=%d,slot=%d,"
-                                "mem-reserve=16M" % (i, i + 1, i + 1)]
+            args += ["-device", "pcie-root-port,id=rp%d,chassis=%d,slot=%d"
+                     % (i, i + 1, i + 1)]
         return args
 
     def boot_args(self):
