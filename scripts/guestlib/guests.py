@@ -20,6 +20,7 @@ from .errors import GuestError
 from .machine import Base, Machine, listens, spawn, tail
 
 MAX_GUESTS = 64
+DEFAULT_MTU = 1500
 HCA_TIMEOUT = 30
 
 # Kernel messages that say nothing about the device: every module of ours is
@@ -36,7 +37,7 @@ class Options:
     rdma: str = "erdma"         # erdma, siw, rxe or none
     device: str = ""            # more properties of -device erdma
     nic: str = "virtio-net-pci"
-    mtu: int = 1500
+    mtu: int = DEFAULT_MTU
     smp: int = 1
     mem: str = "1G"
     accel: str = "tcg"          # tcg, kvm or auto
@@ -129,6 +130,9 @@ class Guest:
         """Plug an erdma HCA and wait for an active port."""
         known = self.rdma_devices()
         properties = {"id": ident, "bus": bus, "eni": eni}
+        if self.options.mtu != DEFAULT_MTU:
+            # The driver tells the HCA of changes, not of what it finds.
+            properties["mtu"] = self.options.mtu
         for item in (self.options.device if more is None else more).split(","):
             if item:
                 key, _, value = item.partition("=")
