@@ -297,8 +297,9 @@ static void test_read_inv(void)
     reg = reg_wr(&f, 0x55, 4);
     run(&f, 0, &reg, 0);
     qerdma_fill(f.d, f.local.mem, 2 * PAGE, 5);
+    /* Linux's storage targets name the key byte of the time before. */
     read = (QErdmaSend) {
-        .opcode = ERDMA_OP_READ_WITH_INV, .inv_key = reg.reg_key,
+        .opcode = ERDMA_OP_READ_WITH_INV, .inv_key = reg.reg_key - 1,
         .n_sges = 1, .sges[0] = { START, 2 * PAGE, reg.reg_key },
         .raddr = f.local.addr, .rkey = f.local.key,
     };

@@ -204,6 +204,34 @@ static void test_invalidate_refused(void)
     erig_free(rig);
 }
 
+/* What read with invalidate does: any key byte, but the rest is checked. */
+static void test_invalidate_index(void)
+{
+    EngineRig *rig = erig_ready();
+    ErdmaRegMr reg = normal();
+    ErdmaMrFastReg f = fast(KEY(9), 0x1000, 4096, 1);
+
+    g_assert_cmpint(erdma_mr_invalidate_index(rig->e, ERIG_PD, 9), ==,
+                    ERDMA_MR_ERR_KEY);
+    g_assert_cmpint(erdma_mr_invalidate_index(rig->e, ERIG_PD, UINT32_MAX),
+                    ==, ERDMA_MR_ERR_KEY);
+    g_assert_cmpuint(erdma_mr_create(rig->e, &reg), ==, 0);
+    g_assert_cmpint(erdma_mr_invalidate_index(rig->e, ERIG_PD, 9), ==,
+                    ERDMA_MR_ERR_KEY);
+    g_assert_cmpuint(erdma_mr_destroy(rig->e, 9), ==, 0);
+    reg = frmr(rig, 4);
+    g_assert_cmpuint(erdma_mr_create(rig->e, &reg), ==, 0);
+    g_assert_cmpint(erdma_mr_fast_reg(rig->e, ERIG_PD, &f), ==, ERDMA_MR_OK);
+    g_assert_cmpint(erdma_mr_invalidate_index(rig->e, ERIG_PD + 1, 9), ==,
+                    ERDMA_MR_ERR_PD);
+    g_assert_cmpint(erdma_mr_fast_reg(rig->e, ERIG_PD, &f), ==,
+                    ERDMA_MR_ERR_RIGHT);
+    g_assert_cmpint(erdma_mr_invalidate_index(rig->e, ERIG_PD, 9), ==,
+                    ERDMA_MR_OK);
+    g_assert_cmpint(erdma_mr_fast_reg(rig->e, ERIG_PD, &f), ==, ERDMA_MR_OK);
+    erig_free(rig);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -213,5 +241,7 @@ int main(int argc, char **argv)
     g_test_add_func("/engine/mr-fast/refused", test_fast_reg_refused);
     g_test_add_func("/engine/mr-fast/invalidate-refused",
                     test_invalidate_refused);
+    g_test_add_func("/engine/mr-fast/invalidate-index",
+                    test_invalidate_index);
     return g_test_run();
 }

@@ -78,6 +78,16 @@ static uint32_t frmr_valid(RigHca *hca, RigQp *qp)
     return key ^ 0x42;
 }
 
+/* The region is invalid now: it can be registered anew. */
+static void check_is_invalid(RigQp *qp, uint32_t key)
+{
+    ErdmaMrFastReg reg = { .key = key, .len = 1, .n_pages = 1,
+                           .is_inline = true };
+
+    g_assert_cmpint(erdma_mr_fast_reg(qp->hca->e, RIG_PD, &reg), ==,
+                    ERDMA_MR_OK);
+}
+
 /* One operation of each kind, both completions checked */
 static void do_op(Rig *rig, RigQp *a, RigQp *b, uint8_t op, uint32_t len)
 {
@@ -98,7 +108,8 @@ static void do_op(Rig *rig, RigQp *a, RigQp *b, uint8_t op, uint32_t len)
                          : (RigSge) { src.addr, len, src.key };
     buf_fill(&src, len + op);
     if (op == ERDMA_OP_READ_WITH_INV) {
-        wr.inv_key = frmr_valid(a->hca, a);
+        /* with an old key byte, as Linux's storage targets do it */
+        wr.inv_key = frmr_valid(a->hca, a) - 1;
     } else if (op == ERDMA_OP_SEND_WITH_INV) {
         wr.inv_key = frmr_valid(b->hca, b);
         rop = ERDMA_OP_RECV_INV;
@@ -150,6 +161,9 @@ static void do_op(Rig *rig, RigQp *a, RigQp *b, uint8_t op, uint32_t len)
         }
     }
     rig_expect_none(&b->rcq);
+    if (wr.inv_key) {
+        check_is_invalid(is_read ? a : b, wr.inv_key);
+    }
     buf_check(&dst, &src);
     rig_dereg(src.hca, src.key);
     rig_dereg(dst.hca, dst.key);

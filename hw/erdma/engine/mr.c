@@ -299,11 +299,9 @@ ErdmaMrStatus erdma_mr_fast_reg(ErdmaEngine *e, uint32_t pdn,
     return ERDMA_MR_OK;
 }
 
-ErdmaMrStatus erdma_mr_invalidate(ErdmaEngine *e, uint32_t pdn, uint32_t key)
+static ErdmaMrStatus mr_invalidate(ErdmaMr *mr, uint32_t pdn)
 {
-    ErdmaMr *mr = mr_get(e, key);
-
-    if (!mr || mr->type != ERDMA_MR_TYPE_FRMR || mr->key != (key & 0xff)) {
+    if (mr->type != ERDMA_MR_TYPE_FRMR) {
         return ERDMA_MR_ERR_KEY;
     }
     if (mr->pdn != pdn) {
@@ -311,4 +309,22 @@ ErdmaMrStatus erdma_mr_invalidate(ErdmaEngine *e, uint32_t pdn, uint32_t key)
     }
     mr->is_valid = false;
     return ERDMA_MR_OK;
+}
+
+ErdmaMrStatus erdma_mr_invalidate(ErdmaEngine *e, uint32_t pdn, uint32_t key)
+{
+    ErdmaMr *mr = mr_get(e, key);
+
+    if (!mr || mr->key != (key & 0xff)) {
+        return ERDMA_MR_ERR_KEY;
+    }
+    return mr_invalidate(mr, pdn);
+}
+
+ErdmaMrStatus erdma_mr_invalidate_index(ErdmaEngine *e, uint32_t pdn,
+                                        uint32_t index)
+{
+    ErdmaMr *mr = erdma_table_get(&e->mrs, index);
+
+    return mr ? mr_invalidate(mr, pdn) : ERDMA_MR_ERR_KEY;
 }

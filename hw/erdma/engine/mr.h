@@ -109,5 +109,8 @@ ErdmaMrStatus erdma_mr_fast_reg(struct ErdmaEngine *e, uint32_t pdn,
 /* Local and remote invalidate: fast-register regions of @pdn only */
 ErdmaMrStatus erdma_mr_invalidate(struct ErdmaEngine *e, uint32_t pdn,
                                   uint32_t key);
+/* The same for read with invalidate, whose key byte is not looked at. */
+ErdmaMrStatus erdma_mr_invalidate_index(struct ErdmaEngine *e, uint32_t pdn,
+                                        uint32_t index);
 
 #endif /* HW_ERDMA_MR_H */

@@ -449,7 +449,11 @@ static ErdmaXportRx requester_answered(ErdmaEngine *e, ErdmaQp *qp,
     ErdmaMrStatus s;
 
     if (wqe->opcode == ERDMA_OP_READ_WITH_INV) {
-        s = erdma_mr_invalidate(e, qp->pdn, wqe->inv_key);
+        /*
+         * Linux's rdma_rw_ctx_init() takes the key down before
+         * rdma_rw_ctx_wrs() gives the region its next key byte.
+         */
+        s = erdma_mr_invalidate_index(e, qp->pdn, wqe->inv_key >> 8);
         if (s != ERDMA_MR_OK) {
             erdma_qp_fail_wqe(e, qp, wqe->index, erdma_status_local(s));
             return ERDMA_XPORT_RX_REFUSED;
