@@ -59,6 +59,10 @@ static const ErdmaCounter erdma_xport_counters[] = {
 static const ErdmaCounter erdma_engine_counters[] = {
     COUNTER(ErdmaEngineStats, "tx-requests", tx_requests),
     COUNTER(ErdmaEngineStats, "rx-requests", rx_requests),
+    COUNTER(ErdmaEngineStats, "mr-fast-registrations", mr_fast_regs),
+    COUNTER(ErdmaEngineStats, "mr-local-invalidates", mr_local_invs),
+    COUNTER(ErdmaEngineStats, "mr-read-invalidates", mr_read_invs),
+    COUNTER(ErdmaEngineStats, "mr-remote-invalidates", mr_remote_invs),
     COUNTER(ErdmaEngineStats, "commands", cmds),
     COUNTER(ErdmaEngineStats, "commands-refused", cmds_refused),
     COUNTER(ErdmaEngineStats, "cqes", cqes),

@@ -138,6 +138,8 @@ static void test_cycle(void)
         check_pages(&f, key, key);
         run(&f, 1, &inv, ERDMA_WC_SUCCESS);
     }
+    g_assert_cmpuint(qerdma_stat(f.d, "mr-fast-registrations"), ==, 8);
+    g_assert_cmpuint(qerdma_stat(f.d, "mr-local-invalidates"), ==, 8);
     g_assert_cmpint(qerdma_dereg_mr(&f.frmr), ==, 0);
     teardown(&f);
 }
@@ -283,6 +285,7 @@ static void test_send_inv(void)
     /* big-endian, unlike an immediate in the same place */
     g_assert_cmphex(wc.imm_raw[0], ==, reg.reg_key >> 24);
     g_assert_cmphex(wc.imm_raw[3], ==, 0x77);
+    g_assert_cmpuint(qerdma_stat(f.d, "mr-remote-invalidates"), ==, 1);
     write_to(&f, START, reg.reg_key, 8, 1, ERDMA_WC_RECV_STAG_INVALID_ERR);
     teardown(&f);
 }
@@ -305,6 +308,7 @@ static void test_read_inv(void)
     };
     run(&f, 0, &read, 0);
     check_pages(&f, 2, 5);
+    g_assert_cmpuint(qerdma_stat(f.d, "mr-read-invalidates"), ==, 1);
     /* gone */
     read.opcode = ERDMA_OP_READ;
     run(&f, 0, &read, ERDMA_WC_SEND_STAG_INVALID_ERR);

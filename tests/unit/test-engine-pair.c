@@ -78,12 +78,16 @@ static uint32_t frmr_valid(RigHca *hca, RigQp *qp)
     return key ^ 0x42;
 }
 
-/* The region is invalid now: it can be registered anew. */
-static void check_is_invalid(RigQp *qp, uint32_t key)
+/*
+ * The region is invalid now: it can be registered anew.  @n is the counter
+ * of what made it so, before and after.
+ */
+static void check_is_invalid(RigQp *qp, uint32_t key, const uint64_t n[2])
 {
     ErdmaMrFastReg reg = { .key = key, .len = 1, .n_pages = 1,
                            .is_inline = true };
 
+    g_assert_cmpuint(n[1], ==, n[0] + 1);
     g_assert_cmpint(erdma_mr_fast_reg(qp->hca->e, RIG_PD, &reg), ==,
                     ERDMA_MR_OK);
 }
@@ -100,6 +104,9 @@ static void do_op(Rig *rig, RigQp *a, RigQp *b, uint8_t op, uint32_t len)
         .rkey = is_read ? src.key : dst.key,
         .raddr = is_read ? src.addr : dst.addr,
     };
+    const uint64_t *count_invs = is_read ? &a->hca->e->stats.mr_read_invs
+                                         : &b->hca->e->stats.mr_remote_invs;
+    uint64_t n_invs[2] = { *count_invs };
     uint16_t si, ri = 0;
     uint8_t rop = 0xff;
     RigCqe cqe;
@@ -162,7 +169,8 @@ static void do_op(Rig *rig, RigQp *a, RigQp *b, uint8_t op, uint32_t len)
     }
     rig_expect_none(&b->rcq);
     if (wr.inv_key) {
-        check_is_invalid(is_read ? a : b, wr.inv_key);
+        n_invs[1] = *count_invs;
+        check_is_invalid(is_read ? a : b, wr.inv_key, n_invs);
     }
     buf_check(&dst, &src);
     rig_dereg(src.hca, src.key);

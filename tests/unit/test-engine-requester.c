@@ -177,6 +177,8 @@ static void test_local_inv(Fixture *f, gconstpointer data)
     rig_run(f->rig, 5 * RIG_S);
     rig_expect(&f->qp->scq, ERDMA_OP_SEND, 0, 2);
     rig_expect(&f->qp->scq, ERDMA_OP_LOCAL_INV, 0, 3);
+    g_assert_cmpuint(f->hca->e->stats.mr_fast_regs, ==, 1);
+    g_assert_cmpuint(f->hca->e->stats.mr_local_invs, ==, 1);
     msg = rig_peer_take(f->peer, ERDMA_XPORT_OP_SEND);
     g_assert_cmphex(msg->data->data[99], ==, 0x66);
     rig_msg_free(msg);

@@ -66,6 +66,10 @@ typedef struct ErdmaEngineInit {
 typedef struct ErdmaEngineStats {
     uint64_t tx_requests;       /* send WQEs executed */
     uint64_t rx_requests;       /* messages accepted from peers */
+    uint64_t mr_fast_regs;      /* register-memory entries that succeeded */
+    uint64_t mr_local_invs;     /* local invalidates that succeeded */
+    uint64_t mr_read_invs;      /* regions invalidated by a finished read */
+    uint64_t mr_remote_invs;    /* regions invalidated by a peer's send */
     uint64_t cmds;
     uint64_t cmds_refused;
     uint64_t cqes;

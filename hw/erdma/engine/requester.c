@@ -208,8 +208,10 @@ static uint8_t requester_do_local(ErdmaEngine *e, ErdmaQp *qp,
 
     if (sqe->hdr.opcode == ERDMA_OP_LOCAL_INV) {
         s = erdma_mr_invalidate(e, qp->pdn, sqe->inv_key);
+        e->stats.mr_local_invs += s == ERDMA_MR_OK;
     } else if (qp->is_kernel) {
         s = erdma_mr_fast_reg(e, qp->pdn, &sqe->reg);
+        e->stats.mr_fast_regs += s == ERDMA_MR_OK;
     } else {
         /* It carries bus addresses, which are not a user program's to say. */
         return ERDMA_WC_SEND_WQE_FORMAT_ERR;
@@ -458,6 +460,7 @@ static ErdmaXportRx requester_answered(ErdmaEngine *e, ErdmaQp *qp,
             erdma_qp_fail_wqe(e, qp, wqe->index, erdma_status_local(s));
             return ERDMA_XPORT_RX_REFUSED;
         }
+        e->stats.mr_read_invs++;
     }
     QTAILQ_REMOVE(&qp->reads, wqe, next_read);
     qp->n_reads--;

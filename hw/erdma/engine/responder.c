@@ -177,6 +177,7 @@ static ErdmaXportRx responder_send_end(ErdmaEngine *e, ErdmaQp *qp,
             erdma_aeq_post(e, ERDMA_AE_TYPE_ACC_ERR, qp->qpn);
             return responder_refuse_rqe(e, qp, msn, status, status);
         }
+        e->stats.mr_remote_invs++;
         cqe.opcode = ERDMA_OP_RECV_INV;
         cqe.imm = hdr->imm;
         cqe.has_inv_key = true;
