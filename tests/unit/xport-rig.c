@@ -161,7 +161,9 @@ static void rig_msg_done(void *opaque, void *owner, ErdmaXportMsg *msg)
     RigEnd *e = opaque;
 
     g_assert_cmpuint(msg->msn, ==, e->n_done);
-    g_assert_cmpuint(msg->msn, <, e->rig->end[!e->id].rx_msn);
+    /* Forged acks can claim that. */
+    g_assert(e->rig->is_forgetful ||
+             msg->msn < e->rig->end[!e->id].rx_msn);
     e->n_done++;
     if (e->rig->on_done) {
         e->rig->on_done(e->rig, e->id, msg->msn);

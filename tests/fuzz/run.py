@@ -1,0 +1,190 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+# summary: fuzzers of the gates, a minute each
+"""Runs the fuzzers with libFuzzer, ASan and UBSan (clang).
+
+  --seconds N    each, 60 without
+  --jobs N       at a time, 2 without
+  --coverage     no fuzzing: which lines of engine, transport and emulated
+                 link the corpora reach (gcc, gcov)
+  NAME...        only these
+
+Corpora are kept in build/fuzz/NAME and grow with every run; findings go to
+build/fuzz/findings and are to be put into tests/fuzz/findings/NAME once
+they are fixed, where the unit suite replays them.
+"""
+
+import argparse
+import concurrent.futures
+import importlib.util
+import json
+import os
+import pathlib
+import re
+import struct
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / 'scripts'))
+from tap import Tap  # noqa: E402
+
+NAMES = ['commands', 'netem', 'packet', 'requests', 'xport']
+WORK = ROOT / 'build' / 'fuzz'
+# An input that takes longer than this many seconds is a finding.
+SLOW = 20
+OPTIONS = ['-Db_sanitize=address,undefined', '-Db_lundef=false', '-Dfuzz=true',
+           '-Dc_args=-fsanitize=fuzzer-no-link']
+COVERED = ['engine', 'xport', 'netem']
+
+
+def unit_suite():
+    """The unit suite's runner: it knows how to build."""
+    spec = importlib.util.spec_from_file_location(
+        'unit_run', ROOT / 'tests' / 'unit' / 'run.py')
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def frames(capture):
+    """The frames of a pcap file in our own byte order."""
+    data = capture.read_bytes()
+    at = 24
+    while at + 16 <= len(data):
+        length = struct.unpack_from('<I', data, at + 8)[0]
+        yield data[at + 16:at + 16 + length]
+        at += 16 + length
+
+
+def seed_packets(directory):
+    """Packets of every type, from the dissector's samples and, if the guest
+    suite ran, of real drivers."""
+    captures = [WORK / 'samples.pcap']
+    subprocess.run([directory / 'tests/fuzz/packet-samples', captures[0],
+                    WORK / 'samples.expected'], check=True)
+    captures += (ROOT / 'build' / 'logs').glob('guests/*.pcap')
+    for number, capture in enumerate(captures):
+        for index, frame in zip(range(500), frames(capture)):
+            seed = WORK / 'packet' / f'seed-{number}-{index}'
+            # Flags as fuzz-packet.c reads them: checksums are made right
+            seed.write_bytes(b'\6' + frame)
+
+
+def fuzz(directory, name, seconds):
+    """Returns (passed, figures or what was found)."""
+    env = dict(os.environ,
+               UBSAN_OPTIONS='halt_on_error=1:print_stacktrace=1',
+               ASAN_OPTIONS='detect_leaks=1')
+    findings = WORK / 'findings'
+    result = subprocess.run(
+        [directory / f'tests/fuzz/fuzz-{name}', WORK / name,
+         f'-max_total_time={seconds}', f'-timeout={SLOW}', '-rss_limit_mb=3000',
+         f'-artifact_prefix={findings}/{name}-', '-print_final_stats=1'],
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        errors='replace', env=env, check=False)
+    (WORK / f'{name}.log').write_text(result.stdout)
+    count = re.search(r'number_of_executed_units: *(\d+)', result.stdout)
+    cover = re.findall(r'cov: (\d+)', result.stdout)
+    if result.returncode or not count or not int(count.group(1)):
+        lines = [line for line in result.stdout.splitlines()
+                 if not line.startswith('#')]
+        return False, '\n'.join(lines[-60:])
+    return True, f'{count.group(1)} inputs, {cover[-1] if cover else "?"} edges'
+
+
+def run_fuzzers(tap, args):
+    unit = unit_suite()
+    names = args.names or NAMES
+    directory = unit.build(tap, 'fuzz', 'clang', OPTIONS,
+                           [f'tests/fuzz/fuzz-{name}' for name in names] +
+                           ['tests/fuzz/packet-samples'])
+    if not directory:
+        return
+    for name in [*names, 'findings']:
+        (WORK / name).mkdir(parents=True, exist_ok=True)
+    if 'packet' in names:
+        seed_packets(directory)
+    with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
+        runs = {pool.submit(fuzz, directory, name, args.seconds): name
+                for name in names}
+        for run in concurrent.futures.as_completed(runs):
+            passed, text = run.result()
+            tap.point(passed, f'{runs[run]}: {args.seconds} s without a '
+                      'finding', text)
+            if passed:
+                tap.diag(f'{runs[run]}: {text}')
+
+
+def source_lines(report):
+    """path -> [reached, all] of one gcov report"""
+    for entry in report['files']:
+        path = entry['file']
+        for part in COVERED:
+            if f'hw/erdma/{part}/' in path and path.endswith('.c'):
+                yield f'{part}/{pathlib.Path(path).name}', {
+                    line['line_number']: line['count'] > 0
+                    for line in entry['lines']}
+
+
+def coverage(tap, args):
+    """A table of what the corpora reach."""
+    unit = unit_suite()
+    names = args.names or NAMES
+    directory = unit.build(tap, 'coverage', 'gcc', ['-Db_coverage=true'],
+                           [f'tests/fuzz/fuzz-{name}' for name in names])
+    if not directory:
+        return
+    for data in directory.rglob('*.gcda'):
+        data.unlink()
+    for name in names:
+        if not (WORK / name).is_dir():
+            tap.point(False, f'{name}: the corpus replays',
+                      'there is none yet: run the fuzzer first')
+            continue
+        tap.command(f'{name}: the corpus replays',
+                    [directory / f'tests/fuzz/fuzz-{name}', WORK / name])
+    reached = {}
+    for data in directory.rglob('*.gcda'):
+        text = subprocess.run(['gcov', '--json-format', '--stdout', data],
+                              stdout=subprocess.PIPE, check=True,
+                              cwd=directory).stdout
+        for line in text.splitlines():
+            for path, lines in source_lines(json.loads(line)):
+                known = reached.setdefault(path, {})
+                for number, hit in lines.items():
+                    known[number] = known.get(number, False) or hit
+    total = [0, 0]
+    for path in sorted(reached):
+        hit, lines = sum(reached[path].values()), len(reached[path])
+        missed = sorted(n for n, was in reached[path].items() if not was)
+        tap.diag(f'{path:24} {hit:5} of {lines:5} lines, '
+                 f'{100 * hit / lines:5.1f} %  missed: {missed}')
+        total[0] += hit
+        total[1] += lines
+    tap.point(total[1] > 0, 'coverage was measured')
+    if total[1]:
+        tap.diag(f'all: {total[0]} of {total[1]} lines, '
+                 f'{100 * total[0] / total[1]:.1f} %')
+
+
+def main():
+    parser = argparse.ArgumentParser(usage=__doc__)
+    parser.add_argument('--seconds', type=int, default=60)
+    parser.add_argument('--jobs', type=int, default=2)
+    parser.add_argument('--coverage', action='store_true')
+    parser.add_argument('names', nargs='*')
+    args = parser.parse_args()
+    unknown = set(args.names) - set(NAMES)
+    if unknown:
+        parser.error(f'no such fuzzer: {", ".join(unknown)}')
+    tap = Tap()
+    if args.coverage:
+        coverage(tap, args)
+    else:
+        run_fuzzers(tap, args)
+    return tap.done()
+
+
+if __name__ == '__main__':
+    sys.exit(main())
