@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Simulator: an experiment, as a file describes it.
- *
- * Lines of "key = value"; "#" starts a comment.  A line "[flows]" starts a
- * group of flows, whose keys follow; without any group each sender has one
- * flow.  All keys: docs/congestion-control/simulator.md, or erdma-sim --keys.
+ * Simulator: an experiment of which nothing is varied any more, that is what
+ * one run needs.  sim/plan.h makes it from a file.
  */
 
 #ifndef ERDMA_SIM_EXPERIMENT_H
@@ -13,7 +10,6 @@
 #include "topo.h"
 #include "units.h"
 
-#define EXPERIMENT_MAX_ALGORITHMS   6
 #define EXPERIMENT_MAX_EXTRA        64
 
 /* The same algorithm for a number of senders */
@@ -21,7 +17,7 @@ typedef struct FlowGroup {
     uint64_t first;             /* sender */
     uint64_t count;             /* senders; 0: all from there on */
     uint64_t per_sender;        /* flows of each */
-    int cc;                     /* -1: the one that is swept */
+    int cc;                     /* -1: the experiment's */
     SimSize message;
     uint64_t messages;          /* 0: without end */
     uint64_t depth;
@@ -47,6 +43,8 @@ typedef struct Experiment {
     SimSize ecn_min;
     SimSize ecn_max;
     NetemConfig link;           /* impairments of the bottlenecks */
+    double burst_share;         /* the same as two of link's; 0: not given */
+    double burst_length;
     double ack_loss;
     uint64_t send_jitter_ns;
     bool has_send_jitter;       /* else one packet's time if several send */
@@ -54,10 +52,8 @@ typedef struct Experiment {
     ErdmaXportConfig xport;
     SimSize initial_window;
     SimSize w_ai;
-    uint64_t base_rtt_ns;
-    /* what is varied */
-    uint8_t algorithms[EXPERIMENT_MAX_ALGORITHMS];
-    unsigned n_algorithms;
+    uint64_t base_rtt_ns;       /* UINT64_MAX: from rtt_ns */
+    int cc;
     uint64_t seed;
     uint64_t repetitions;
     /* time */
@@ -68,24 +64,32 @@ typedef struct Experiment {
     unsigned n_groups;
 } Experiment;
 
-Experiment *experiment_new(void);
+/* The defaults, with at least one group of flows */
+Experiment *experiment_new(unsigned n_groups);
 void experiment_free(Experiment *e);
+/* What a problem is about; @group counts from 1, 0: no key of flows */
+typedef struct ExperimentPlace {
+    const char *key;
+    unsigned group;
+} ExperimentPlace;
+
 /*
- * Reads @text.  Returns NULL or a message that names @name, the line, the
- * key and what is allowed; the caller frees it.
+ * Completes @e and checks what belongs together.  Returns NULL or what is
+ * wrong, to be freed, and where in *@at.
  */
-char *experiment_parse(Experiment *e, const char *name, const char *text);
-/* After all of it: checks what belongs together; the same result */
-char *experiment_finish(Experiment *e);
-/* Says what will work but hardly as meant; lines, or NULL */
-char *experiment_warnings(const Experiment *e);
-/* Prints every key with what it means. */
-void experiment_print_keys(void);
+char *experiment_finish(Experiment *e, ExperimentPlace *at);
+/* Called for what will work but hardly as meant, by @key */
+typedef void ExperimentWarning(void *opaque, const char *key,
+                               const char *text);
+void experiment_warn(const Experiment *e, ExperimentWarning *warn,
+                     void *opaque);
 
 /* Bytes */
 uint64_t experiment_size(const Experiment *e, SimSize size);
-/* What the keys say, for one run */
-void experiment_config(const Experiment *e, uint64_t seed, SimConfig *cfg,
+uint64_t experiment_n_pairs(const Experiment *e);
+/* Does every flow have an end? */
+bool experiment_is_finite(const Experiment *e);
+void experiment_config(const Experiment *e, SimConfig *cfg,
                        SimTopoSpec *topo);
 
 /* -1: unknown */

@@ -6,24 +6,39 @@
 #include <glib/gstdio.h>
 #include <unistd.h>
 #include "bench.h"
+#include "keys.h"
 #include "report.h"
 
 static const char usage_text[] =
-    "usage: erdma-sim [-o DIR] FILE [KEY=VALUE...]\n"
-    "       erdma-sim -c FILE [KEY=VALUE...]\n"
+    "usage: erdma-sim [-o DIR] [--run LABEL] FILE [KEY=VALUE...]\n"
+    "       erdma-sim -c [--guests] FILE [KEY=VALUE...]\n"
+    "       erdma-sim --plan [--guests] FILE [KEY=VALUE...]\n"
     "       erdma-sim --keys\n"
     "       erdma-sim --bench [FLOWS]\n"
     "\n"
-    "Runs the experiment in FILE (\"-\": standard input) once per algorithm\n"
-    "and seed, and prints a summary per run as a JSON list.  KEY=VALUE\n"
-    "replaces what the file says.\n"
+    "Runs the experiment in FILE (\"-\": standard input) once per value of\n"
+    "each list and per seed, and prints a summary per run as a JSON list.\n"
+    "KEY=VALUE replaces what the file says; flows.KEY=VALUE does so for all\n"
+    "groups of flows, flows.N.KEY=VALUE for the N-th.\n"
     "\n"
-    "  -o DIR    write time series (with key interval) and summary.json there\n"
-    "  -c        only check FILE\n"
-    "  --keys    list the keys of an experiment file\n"
-    "  --bench   measure packets per second, cost per packet and memory\n"
+    "  -o DIR       write time series (with key interval) and summary.json\n"
+    "               there\n"
+    "  --run LABEL  only this run\n"
+    "  -c           only check FILE\n"
+    "  --plan       print as JSON what FILE asks for\n"
+    "  --guests     with what its section [guests] says\n"
+    "  --keys       list the keys of an experiment file\n"
+    "  --bench      measure packets per second, cost per packet and memory\n"
     "\n"
     "Exit status: 0 done, 1 failed, 2 wrong usage or experiment.\n";
+
+typedef struct Arguments {
+    const char *dir;
+    const char *label;
+    bool is_check;
+    bool is_plan;
+    bool is_for_guests;
+} Arguments;
 
 static int complain(char *problem, int status)
 {
@@ -48,98 +63,105 @@ static char *read_file(const char *path, char **text)
     return problem;
 }
 
-/* Keys of the command line come last and belong to no group of flows. */
-static char *load(Experiment *e, const char *path, char **keys, int n_keys)
+static char *load(Plan *p, const char *path, char **keys, int n_keys)
 {
     g_autofree char *text = NULL;
     char *problem = read_file(path, &text);
     int i;
 
-    if (problem) {
-        return problem;
+    if (!problem) {
+        problem = plan_read(p, path, text);
     }
-    /* The file as a whole first, so that line numbers are the file's. */
-    problem = experiment_parse(e, path, text);
     for (i = 0; i < n_keys && !problem; i++) {
-        FlowGroup *kept = e->groups;
-        unsigned n_kept = e->n_groups;
-
-        e->groups = NULL;
-        e->n_groups = 0;
-        problem = experiment_parse(e, "command line", keys[i]);
-        g_free(e->groups);
-        e->groups = kept;
-        e->n_groups = n_kept;
+        problem = plan_replace(p, keys[i]);
     }
-    return problem ? problem : experiment_finish(e);
+    return problem ? problem : plan_finish(p);
 }
 
-static char *run_all(const Experiment *e, const char *dir, FILE *f)
+static void show_warnings(const Plan *p)
+{
+    g_autofree char *warnings = plan_warnings(p);
+    g_auto(GStrv) lines = g_strsplit(warnings ? g_strchomp(warnings) : "",
+                                     "\n", 0);
+    unsigned i;
+
+    for (i = 0; lines[i]; i++) {
+        fprintf(stderr, "erdma-sim: warning: %s\n", lines[i]);
+    }
+}
+
+static char *run_all(const Plan *p, const Arguments *a, FILE *f)
 {
     bool is_first = true;
-    unsigned a;
-    uint64_t k;
+    unsigned i;
 
     fprintf(f, "[\n");
-    for (a = 0; a < e->n_algorithms; a++) {
-        for (k = 0; k < e->repetitions; k++) {
-            char *problem;
+    for (i = 0; i < plan_n_runs(p); i++) {
+        g_autofree char *label = plan_label(p, i);
+        char *problem;
 
-            fputs(is_first ? "" : ",\n", f);
-            is_first = false;
-            problem = report_run(e, e->algorithms[a], e->seed + k, dir, f);
-            if (problem) {
-                return problem;
-            }
+        if (a->label && strcmp(a->label, label)) {
+            continue;
+        }
+        fputs(is_first ? "" : ",\n", f);
+        is_first = false;
+        problem = report_run(p, i, a->dir, f);
+        if (problem) {
+            return problem;
         }
     }
     fprintf(f, "\n]\n");
-    return NULL;
+    return is_first ? g_strdup_printf("no run is called '%s'", a->label) :
+                      NULL;
 }
 
-static int run_file(const char *path, char **keys, int n_keys,
-                    const char *dir, bool is_check)
+/* To @a->dir/summary.json, or to standard output */
+static char *run_and_write(const Plan *p, const Arguments *a)
 {
-    Experiment *e = experiment_new();
-    char *problem = load(e, path, keys, n_keys), *warnings;
+    g_autofree char *name = a->dir ? g_strdup_printf("%s/summary.json",
+                                                     a->dir) : NULL;
     FILE *f = stdout;
+    char *problem;
+    bool is_bad;
+
+    if (a->dir) {
+        g_mkdir_with_parents(a->dir, 0777);
+        f = a->label ? stdout : fopen(name, "w");
+    }
+    if (!f) {
+        return g_strdup_printf("%s: %s", name, g_strerror(errno));
+    }
+    problem = run_all(p, a, f);
+    is_bad = fflush(f) || ferror(f);
+    if (is_bad && !problem) {
+        problem = g_strdup_printf("writing the summary: %s",
+                                  g_strerror(errno));
+    }
+    if (f != stdout) {
+        fclose(f);
+    }
+    return problem;
+}
+
+static int run_file(const Arguments *a, const char *path, char **keys,
+                    int n_keys)
+{
+    Plan *p = plan_new(a->is_for_guests);
+    char *problem = load(p, path, keys, n_keys);
     int status = 2;
 
-    if (!problem) {
-        warnings = experiment_warnings(e);
-        if (warnings) {
-            g_auto(GStrv) lines = g_strsplit(g_strchomp(warnings), "\n", 0);
-            unsigned i;
-
-            for (i = 0; lines[i]; i++) {
-                fprintf(stderr, "erdma-sim: warning: %s\n", lines[i]);
-            }
-            g_free(warnings);
+    if (!problem && a->is_plan) {
+        plan_print(p, stdout);
+    } else if (!problem) {
+        if (!a->label) {
+            show_warnings(p);
+        }
+        if (!a->is_check) {
+            status = 1;
+            problem = run_and_write(p, a);
         }
     }
-    if (!problem && !is_check) {
-        g_autofree char *name = dir ? g_strdup_printf("%s/summary.json", dir)
-                                    : NULL;
-
-        status = 1;
-        if (dir) {
-            g_mkdir_with_parents(dir, 0777);
-            f = fopen(name, "w");
-        }
-        if (!f) {
-            problem = g_strdup_printf("%s: %s", name, g_strerror(errno));
-        } else {
-            problem = run_all(e, dir, f);
-            if (fflush(f) && !problem) {
-                problem = g_strdup_printf("writing the summary: %s",
-                                          g_strerror(errno));
-            }
-        }
-        if (f && f != stdout) {
-            fclose(f);
-        }
-    }
-    experiment_free(e);
+    plan_free(p);
     return problem ? complain(problem, status) : 0;
 }
 
@@ -157,8 +179,7 @@ static void use_large_pages(char **argv)
 
 int main(int argc, char **argv)
 {
-    const char *dir = NULL;
-    bool is_check = false;
+    Arguments a = { .dir = NULL };
     int i = 1;
 
     if (!g_getenv("GLIBC_TUNABLES") && !g_getenv("ERDMA_SIM_IS_AGAIN")) {
@@ -166,7 +187,7 @@ int main(int argc, char **argv)
     }
 
     if (argc > 1 && !strcmp(argv[1], "--keys")) {
-        experiment_print_keys();
+        key_print_help();
         return 0;
     }
     if (argc > 1 && !strcmp(argv[1], "--bench")) {
@@ -179,17 +200,23 @@ int main(int argc, char **argv)
     }
     for (; i < argc && argv[i][0] == '-' && argv[i][1]; i++) {
         if (!strcmp(argv[i], "-c")) {
-            is_check = true;
+            a.is_check = true;
+        } else if (!strcmp(argv[i], "--plan")) {
+            a.is_plan = true;
+        } else if (!strcmp(argv[i], "--guests")) {
+            a.is_for_guests = true;
         } else if (!strcmp(argv[i], "-o") && i + 1 < argc) {
-            dir = argv[++i];
+            a.dir = argv[++i];
+        } else if (!strcmp(argv[i], "--run") && i + 1 < argc) {
+            a.label = argv[++i];
         } else {
             fputs(usage_text, stderr);
             return 2;
         }
     }
-    if (i >= argc) {
+    if (i >= argc || (a.is_for_guests && !a.is_check && !a.is_plan)) {
         fputs(usage_text, stderr);
         return 2;
     }
-    return run_file(argv[i], argv + i + 1, argc - i - 1, dir, is_check);
+    return run_file(&a, argv[i], argv + i + 1, argc - i - 1);
 }

@@ -3,34 +3,47 @@
 
 #include "qemu/osdep.h"
 #include <errno.h>
+#include "json.h"
 #include "report.h"
 
 typedef struct Run {
-    const Experiment *e;
-    uint8_t cc;
+    const Plan *plan;
+    unsigned number;
+    Experiment *e;
     Sim *s;
     SimTopo *t;
     FILE *flows;
     FILE *links;
     uint64_t *last_bytes;       /* per flow, at the sample before */
     uint64_t *last_departed;    /* per bottleneck */
+    /*
+     * Time 0 of the experiment: connections were opened a round trip ago, so
+     * that each end has heard of the other.
+     */
+    uint64_t zero_ns;
     /* where results begin */
     uint64_t from_ns;
     uint64_t *from_bytes;
+    ErdmaXportConnInfo *from_info;
     NetemStats *from_link;
 } Run;
 
-static FILE *open_csv(const char *dir, const char *what, uint8_t cc,
-                      uint64_t seed, char **problem)
+static FILE *open_csv(const char *dir, const char *what, const char *label,
+                      char **problem)
 {
-    g_autofree char *path = g_strdup_printf("%s/%s-%s-%" PRIu64 ".csv", dir,
-                                            what, sim_cc_name(cc), seed);
+    g_autofree char *path = g_strdup_printf("%s/%s-%s.csv", dir, what, label);
     FILE *f = fopen(path, "w");
 
     if (!f && !*problem) {
         *problem = g_strdup_printf("%s: %s", path, g_strerror(errno));
     }
     return f;
+}
+
+/* Of the experiment's own clock */
+static uint64_t now_ns(const Run *r)
+{
+    return sim_now(r->s) - r->zero_ns;
 }
 
 static void add_flows(Run *r)
@@ -40,20 +53,20 @@ static void add_flows(Run *r)
 
     for (i = 0; i < e->n_groups; i++) {
         const FlowGroup *g = &e->groups[i];
-        uint64_t count = g->count ? g->count : r->t->n_pairs - g->first;
         uint64_t k, n = 0;
 
-        for (k = 0; k < count * g->per_sender; k++) {
+        for (k = 0; k < g->count * g->per_sender; k++) {
             unsigned pair = g->first + k / g->per_sender;
             SimFlowSpec flow = {
                 .src = r->t->src[pair],
                 .dst = r->t->dst[pair],
-                .cc = g->cc < 0 ? r->cc : g->cc,
+                .cc = g->cc < 0 ? e->cc : g->cc,
                 .msg_len = experiment_size(e, g->message),
                 .n_msgs = g->messages,
                 .depth = g->depth,
-                .start_ns = g->start_ns + n++ * g->stagger_ns,
-                .stop_ns = g->stop_ns,
+                .start_ns = r->zero_ns + g->start_ns +
+                            n++ * g->stagger_ns,
+                .stop_ns = g->stop_ns ? r->zero_ns + g->stop_ns : 0,
             };
 
             sim_add_flow(r->s, &flow);
@@ -75,7 +88,7 @@ static void sample_flows(Run *r, double seconds)
         fprintf(r->flows, "%.3f,%u,%s,%" PRIu64 ",%" PRIu64 ",%" PRId64
                 ",%" PRIu64 ",%.0f,%" PRIu64 ",%.3f,%.3f,%.5f,%.5f,%" PRIu64
                 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64
-                ",%" PRIu64 "\n", sim_now(r->s) / 1e3, i, c.cc_name, c.cwnd,
+                ",%" PRIu64 "\n", now_ns(r) / 1e3, i, c.cc_name, c.cwnd,
                 c.cc_reference, c.ssthresh == UINT64_MAX ? -1 :
                 (int64_t)c.ssthresh, c.pacing_rate * 8,
                 seconds > 0 ? new_bytes * 8 / seconds : 0, c.inflight,
@@ -98,7 +111,7 @@ static void sample_links(Run *r, double seconds)
         r->last_departed[i] = st->departed_bytes;
         fprintf(r->links, "%.3f,%s,%" PRIu64 ",%" PRIu64 ",%" PRIu64
                 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%.5f\n",
-                sim_now(r->s) / 1e3, sim_link_name(r->s, link),
+                now_ns(r) / 1e3, sim_link_name(r->s, link),
                 netem_link_queue(sim_link(r->s, link)), st->queue_max,
                 st->arrivals, st->drop_queue, st->drop_loss +
                 st->drop_burst + st->drop_listed + st->drop_corrupt,
@@ -111,12 +124,24 @@ static void begin_results(Run *r)
 {
     unsigned i;
 
-    r->from_ns = sim_now(r->s);
+    r->from_ns = MAX(sim_now(r->s), r->zero_ns);
     for (i = 0; i < sim_n_flows(r->s); i++) {
         r->from_bytes[i] = sim_flow_stats(r->s, i)->delivered_bytes;
+        sim_flow_info(r->s, i, &r->from_info[i]);
     }
     for (i = 0; i < r->t->n_links; i++) {
         r->from_link[i] = *sim_link_stats(r->s, r->t->link[i]);
+        netem_link_restart_max(sim_link(r->s, r->t->link[i]));
+    }
+}
+
+/* Flows that all have an end end the run, too. */
+static void run_until(Run *r, uint64_t until_ns)
+{
+    if (experiment_is_finite(r->e)) {
+        sim_run_to_end(r->s, r->zero_ns + until_ns);
+    } else {
+        sim_run(r->s, r->zero_ns + until_ns);
     }
 }
 
@@ -127,21 +152,21 @@ static void run(Run *r)
                     e->duration_ns;
     uint64_t next = 0, last = 0;
 
-    sim_run(r->s, 0);
-    if (!e->warm_up_ns) {
-        begin_results(r);
-    }
-    while (sim_now(r->s) < e->duration_ns) {
+    /* The counters begin before the first packet. */
+    sim_run(r->s, r->zero_ns - 1);
+    begin_results(r);
+    sim_run(r->s, r->zero_ns);
+    while (next < e->duration_ns && now_ns(r) == next) {
         uint64_t now;
 
         next = MIN(next + step, e->duration_ns);
         if (last < e->warm_up_ns && next >= e->warm_up_ns) {
-            sim_run(r->s, e->warm_up_ns);
+            run_until(r, e->warm_up_ns);
             begin_results(r);
         }
-        sim_run(r->s, next);
-        now = sim_now(r->s);
-        if (r->flows) {
+        run_until(r, next);
+        now = now_ns(r);
+        if (r->flows && now > last) {
             sample_flows(r, (now - last) / 1e9);
             sample_links(r, (now - last) / 1e9);
         }
@@ -184,7 +209,9 @@ static void summarise_flows(Run *r, double seconds, FILE *f)
     for (i = 0; i < n; i++) {
         const SimFlowSpec *spec = sim_flow_spec(r->s, i);
         const SimFlowStats *st = sim_flow_stats(r->s, i);
-        double rate = (st->delivered_bytes - r->from_bytes[i]) * 8 / seconds;
+        const ErdmaXportConnInfo *from = &r->from_info[i];
+        double rate = (st->delivered_bytes - r->from_bytes[i]) * 8 /
+                      seconds;
         ErdmaXportConnInfo c;
 
         sum += rate;
@@ -193,87 +220,130 @@ static void summarise_flows(Run *r, double seconds, FILE *f)
         fprintf(f, "%s\n    {\"flow\": %u, \"algorithm\": \"%s\", "
                 "\"goodput_bps\": %.0f, \"delivered\": %" PRIu64
                 ", \"messages\": %" PRIu64 ", \"completion_us\": %.3f, "
-                "\"retransmits\": %" PRIu64 ", \"spurious\": %" PRIu64
+                "\"sent\": %" PRIu64 ", \"retransmits\": %" PRIu64
+                ", \"lost\": %" PRIu64 ", \"spurious\": %" PRIu64
                 ", \"probes\": %" PRIu64 ", \"rtos\": %" PRIu64
                 ", \"marks\": %" PRIu64 ", \"failed\": %s}",
                 i ? "," : "", i, c.cc_name, rate, st->delivered_bytes,
                 st->done_msgs, st->last_done_ns && spec->n_msgs &&
                 st->done_msgs == spec->n_msgs ?
                 (st->last_done_ns - spec->start_ns) / 1e3 : -1.0,
-                c.retransmits, c.spurious, c.probes, c.rtos, c.ce_echoed,
+                c.tx_packets - from->tx_packets,
+                c.retransmits - from->retransmits, c.lost - from->lost,
+                c.spurious - from->spurious, c.probes - from->probes,
+                c.rtos - from->rtos, c.ce_echoed - from->ce_echoed,
                 st->is_failed ? "true" : "false");
     }
     fprintf(f, "\n  ],\n  \"goodput_bps\": %.0f,\n  \"jain\": %.6f,\n", sum,
             squares > 0 ? sum * sum / (n * squares) : 0);
 }
 
-static void summarise(Run *r, uint64_t seed, FILE *f)
+static void summarise(Run *r, const char *label, FILE *f)
 {
+    const Experiment *e = r->e;
     double seconds = (sim_now(r->s) - r->from_ns) / 1e9;
     SimCost cost;
 
     sim_cost(r->s, &cost);
-    fprintf(f, "{\n  \"algorithm\": \"%s\",\n  \"seed\": %" PRIu64
-            ",\n  \"bdp\": %.0f,\n  \"measured_s\": %.9f,\n",
-            sim_cc_name(r->cc), seed,
-            r->e->rate_bps / 8e9 * r->e->rtt_ns, seconds);
+    fprintf(f, "{\n  \"label\": ");
+    json_string(f, label);
+    fprintf(f, ",\n  \"algorithm\": \"%s\",\n  \"point\": ",
+            plan_algorithm(e));
+    plan_print_point(r->plan, r->number, f);
+    fprintf(f, ",\n  \"seed\": %" PRIu64 ",\n  \"bdp\": %.0f,\n"
+            "  \"measured_s\": %.9f,\n", e->seed,
+            e->rate_bps / 8e9 * e->rtt_ns, seconds);
+    if (seconds <= 0) {
+        seconds = 1;            /* everything ended within the warm-up */
+    }
     summarise_links(r, seconds, f);
     summarise_flows(r, seconds, f);
     fprintf(f, "  \"packets\": %" PRIu64 ",\n  \"hash\": \"%016" PRIx64
             "\"\n}", cost.packets, sim_hash(r->s));
 }
 
-static void run_free(Run *r)
+static char *close_csv(FILE *f)
 {
-    if (r->flows) {
-        fclose(r->flows);
-    }
-    if (r->links) {
-        fclose(r->links);
-    }
+    bool is_bad = ferror(f);
+
+    return fclose(f) || is_bad ?
+        g_strdup_printf("writing a time series: %s", g_strerror(errno)) :
+        NULL;
+}
+
+static char *run_free(Run *r)
+{
+    char *problem = r->flows ? close_csv(r->flows) : NULL;
+    char *other = r->links ? close_csv(r->links) : NULL;
+
     sim_topo_free(r->t);
     sim_free(r->s);
+    experiment_free(r->e);
     g_free(r->last_bytes);
     g_free(r->last_departed);
     g_free(r->from_bytes);
+    g_free(r->from_info);
     g_free(r->from_link);
+    if (problem) {
+        g_free(other);
+    }
+    return problem ? problem : other;
 }
 
-char *report_run(const Experiment *e, uint8_t cc, uint64_t seed,
-                 const char *dir, FILE *summary)
+static void prepare(Run *r, const SimTopoSpec *topo)
 {
-    Run r = { .e = e, .cc = cc };
+    uint64_t longest_ns = 0;
+    unsigned n, i;
+
+    for (i = 0; topo->extra_ns && i < r->t->n_pairs; i++) {
+        longest_ns = MAX(longest_ns, topo->extra_ns[i]);
+    }
+    r->zero_ns = topo->rtt_ns + longest_ns + topo->nic_jitter_ns +
+                 topo->link.jitter_ns;
+    add_flows(r);
+    n = sim_n_flows(r->s);
+    r->last_bytes = g_new0(uint64_t, n);
+    r->from_bytes = g_new0(uint64_t, n);
+    r->from_info = g_new0(ErdmaXportConnInfo, n);
+    r->last_departed = g_new0(uint64_t, r->t->n_links);
+    r->from_link = g_new0(NetemStats, r->t->n_links);
+    if (r->flows) {
+        fprintf(r->flows, "time_us,flow,algorithm,cwnd,reference,ssthresh,"
+                "pacing_bps,goodput_bps,inflight,srtt_us,min_rtt_us,u,"
+                "alpha,delivered,retransmits,lost,spurious,probes,rtos,"
+                "marks\n");
+        fprintf(r->links, "time_us,link,queue,queue_max,arrivals,"
+                "drop_queue,drop_loss,marks,departed,utilisation\n");
+    }
+}
+
+char *report_run(const Plan *p, unsigned number, const char *dir,
+                 FILE *summary)
+{
+    Run r = { .plan = p, .number = number, .e = plan_run(p, number) };
+    g_autofree char *label = plan_label(p, number);
     const char *why = NULL;
-    char *problem = NULL;
+    char *problem = NULL, *other;
     SimConfig cfg;
     SimTopoSpec topo;
 
-    experiment_config(e, seed, &cfg, &topo);
+    experiment_config(r.e, &cfg, &topo);
     r.s = sim_new(&cfg);
     r.t = sim_topo_new(r.s, &topo, cfg.xport.mtu, &why);
     if (!r.t) {
         problem = g_strdup_printf("rtt: %s", why);
-    } else if (dir && e->interval_ns) {
-        r.flows = open_csv(dir, "flows", cc, seed, &problem);
-        r.links = open_csv(dir, "links", cc, seed, &problem);
+    } else if (dir && r.e->interval_ns) {
+        r.flows = open_csv(dir, "flows", label, &problem);
+        r.links = open_csv(dir, "links", label, &problem);
     }
     if (!problem) {
-        add_flows(&r);
-        r.last_bytes = g_new0(uint64_t, sim_n_flows(r.s));
-        r.from_bytes = g_new0(uint64_t, sim_n_flows(r.s));
-        r.last_departed = g_new0(uint64_t, r.t->n_links);
-        r.from_link = g_new0(NetemStats, r.t->n_links);
-        if (r.flows) {
-            fprintf(r.flows, "time_us,flow,algorithm,cwnd,reference,ssthresh,"
-                    "pacing_bps,goodput_bps,inflight,srtt_us,min_rtt_us,u,"
-                    "alpha,delivered,retransmits,lost,spurious,probes,rtos,"
-                    "marks\n");
-            fprintf(r.links, "time_us,link,queue,queue_max,arrivals,"
-                    "drop_queue,drop_loss,marks,departed,utilisation\n");
-        }
+        prepare(&r, &topo);
         run(&r);
-        summarise(&r, seed, summary);
+        summarise(&r, label, summary);
     }
-    run_free(&r);
-    return problem;
+    other = run_free(&r);
+    if (problem) {
+        g_free(other);
+    }
+    return problem ? problem : other;
 }

@@ -61,9 +61,19 @@ MISTAKES = [
     ('[flows]\nrtt = 1us', [":2: unknown key 'rtt'", 'message']),
     ('ecn = maybe', [':1: ecn:', 'on or off']),
     ('rate = -1Gbit/s', [':1: rate:', 'Gbit/s']),
-    ('warm-up = 1s', ['duration', 'warm-up']),
-    ('[flows]\nfirst = 9', ['[flows] 1', 'first']),
-    ('rtt = 1ns', ['rtt', 'shorter']),
+    ('warm-up = 1s', [':1: warm-up:', 'duration']),
+    ('[flows]\nfirst = 9', [':2: first:', 'senders 0 to 0']),
+    ('[flows]\n[flows]\ndepth = 0', [':3: depth:', '1 to 4096']),
+    ('rtt = 1ns', [':1: rtt:', 'shorter']),
+    ('loss = 0, 1%, 0', [':1: loss:', "'0' is twice"]),
+    ('loss = 0, 2', [':1: loss:', "'2'", '0% to 100%']),
+    ('mtu = 9KB\nmtu = 1KB', [':2: mtu:', 'line 1']),
+    ('seed = 1, 2', [':1: seed:', 'whole number']),
+    ('ecn-min = 9KB\necn-max = 8KB', [':1: ecn-min:', 'ecn-max']),
+    ('rto-max = 1ms\nrto-min = 2ms', [':1: rto-max:', 'rto-min']),
+    ('eta = 2', [':1: eta:', '0.1 to 1']),
+    ('[guests]\nrate = 5', [':2: rate:', 'Gbit/s']),
+    ('plots = pie', [':1: plots:', 'window']),
 ]
 
 

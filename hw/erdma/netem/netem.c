@@ -355,3 +355,8 @@ const NetemStats *netem_link_stats(NetemLink *l, uint64_t now_ns)
     link_integrate(l, now_ns);
     return &l->stats;
 }
+
+void netem_link_restart_max(NetemLink *l)
+{
+    l->stats.queue_max = l->queue;
+}

@@ -163,5 +163,7 @@ uint64_t netem_link_next(const NetemLink *l);
 uint64_t netem_link_queue(const NetemLink *l);
 /* @now_ns brings time integrals up to date. */
 const NetemStats *netem_link_stats(NetemLink *l, uint64_t now_ns);
+/* From here on queue_max is that of what follows. */
+void netem_link_restart_max(NetemLink *l);
 
 #endif /* HW_ERDMA_NETEM_H */
