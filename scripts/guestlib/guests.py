@@ -129,15 +129,13 @@ class Guest:
     def add_hca(self, ident="hca0", bus="rp1", eni="nic0", more=None):
         """Plug an erdma HCA and wait for an active port."""
         known = self.rdma_devices()
-        properties = {"id": ident, "bus": bus, "eni": eni}
+        properties = ["erdma", "id=" + ident, "bus=" + bus, "eni=" + eni]
         if self.options.mtu != DEFAULT_MTU:
             # The driver tells the HCA of changes, not of what it finds.
-            properties["mtu"] = self.options.mtu
-        for item in (self.options.device if more is None else more).split(","):
-            if item:
-                key, _, value = item.partition("=")
-                properties[key] = value or "on"
-        self.qmp.device_add("erdma", **properties)
+            properties.append("mtu=%d" % self.options.mtu)
+        properties += filter(None, [self.options.device if more is None
+                                    else more])
+        self.qmp.device_add_text(",".join(properties))
         old = "|".join(known) or "-"
         self.wait_until(
             "cat $(ls -d /sys/class/infiniband/* 2>/dev/null | "

@@ -70,6 +70,14 @@ class QMP:
         if "error" in reply:
             raise QMPError("device_add " + driver, reply["error"])
 
+    def device_add_text(self, text):
+        """-device's syntax: QEMU converts each value to its property's type,
+        which device_add's JSON would have to be given in."""
+        said = self.command("human-monitor-command",
+                            command_line="device_add " + text).strip()
+        if said:
+            raise GuestError("device_add %s: %s" % (text, said))
+
     def wait_event(self, name, timeout=10, match=lambda data: True):
         """Wait for an event that came since the last call for it."""
         end = time.monotonic() + timeout
