@@ -615,6 +615,56 @@ static void test_go_back_n(void)
     g_assert_cmpuint(packets[1], >, 1000);
 }
 
+/*
+ * A host whose timers fire every 5 ms, and which looks at its network as
+ * seldom: pacing must not cost what it did not ask for.
+ */
+#define COARSE_NS   (5 * RIG_MS)
+
+static RigFate coarse_fate(XportRig *rig, RigPacket *p)
+{
+    uint64_t at = rig->now_ns + rig->delay_ns;
+
+    return (RigFate) {
+        .is_lost = p->is_data && p->data_index % 200 == 199,
+        .extra_ns = rig_round_up(at, COARSE_NS) - at,
+    };
+}
+
+static uint64_t coarse_bytes(bool is_paced)
+{
+    ErdmaXportConfig cfg;
+    XportRig *rig;
+    uint64_t bytes;
+
+    rig_config(&cfg);
+    cfg.initial_rto_ns = cfg.rto_min_ns = 500 * RIG_MS;
+    cfg.rto_max_ns = 4 * RIG_S;
+    cfg.is_paced = is_paced;
+    cfg.pacing_quantum_ns = RIG_MS;
+    rig = rig_new(&cfg);
+    rig->cc = ERDMA_XPORT_CC_NEWRENO;
+    rig->delay_ns = 10 * RIG_MS;
+    rig->tick_ns = COARSE_NS;
+    rig->fate = coarse_fate;
+    rig_open_both(rig);
+    rig_send(rig, 0, ERDMA_XPORT_OP_WRITE, 100000000);
+    rig_run(rig, rig->now_ns + 20 * RIG_S);
+    g_assert_cmpuint(rig_stats(rig, 0)->rtos, ==, 0);
+    bytes = rig->end[1].rx_bytes;
+    rig_free(rig);
+    return bytes;
+}
+
+static void test_late_timers(void)
+{
+    uint64_t unpaced = coarse_bytes(false), paced = coarse_bytes(true);
+
+    g_test_message("%" PRIu64 " bytes paced, %" PRIu64 " unpaced", paced,
+                   unpaced);
+    g_assert_cmpuint(paced, >, unpaced * 9 / 10);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -637,5 +687,6 @@ int main(int argc, char **argv)
     g_test_add_func("/erdma/xport/conn/pull", test_pull);
     g_test_add_func("/erdma/xport/conn/inside", test_inside);
     g_test_add_func("/erdma/xport/conn/go-back-n", test_go_back_n);
+    g_test_add_func("/erdma/xport/conn/late-timers", test_late_timers);
     return g_test_run();
 }

@@ -337,6 +337,10 @@ void rig_poll(XportRig *rig, int end)
 
     e->n_polls++;
     e->next_ns = erdma_xport_poll(e->x, rig->now_ns, rig->poll_budget);
+    if (rig->tick_ns && e->next_ns > rig->now_ns &&
+        e->next_ns != ERDMA_XPORT_NEVER) {
+        e->next_ns = rig_round_up(e->next_ns, rig->tick_ns);
+    }
 }
 
 void rig_inject(XportRig *rig, int end, const uint8_t *data, size_t len)

@@ -81,6 +81,7 @@ struct XportRig {
     uint64_t bits_per_s;        /* serialisation; 0: takes no time */
     bool is_blocking;           /* the path is blocked while a packet leaves */
     unsigned poll_budget;
+    uint64_t tick_ns;           /* timers fire at its multiples; 0: in time */
     bool is_forgetful;          /* messages were freed: take anything */
     uint64_t busy_until[2];
     uint64_t seq;
@@ -92,6 +93,12 @@ struct XportRig {
     ErdmaXportRx (*on_rx)(XportRig *rig, int end, uint32_t msn, uint32_t off);
     void (*on_done)(XportRig *rig, int end, uint32_t msn);
 };
+
+/* The next multiple of @unit, or @ns if it is one */
+static inline uint64_t rig_round_up(uint64_t ns, uint64_t unit)
+{
+    return (ns + unit - 1) / unit * unit;
+}
 
 /* Defaults for tests: 1 ms timers, an ack per packet, no pacing. */
 void rig_config(ErdmaXportConfig *cfg);

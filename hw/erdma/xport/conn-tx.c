@@ -271,6 +271,12 @@ static bool may_send(ErdmaXportConn *c, uint32_t bytes, uint64_t now_ns)
     if (cfg->pacing_quantum_ns) {
         burst = MAX(2.0 * cfg->mtu,
                     2.0 * rate * cfg->pacing_quantum_ns / 1e9);
+        /*
+         * On a busy host the timer is late by more than the burst.  Time spent
+         * in waiting for it must not be lost: we would never reach the rate,
+         * nor fill the window and let it grow.
+         */
+        burst = tx->is_held ? UINT64_MAX : burst;
     }
     if (erdma_pacer_is_open(&tx->pacer, now_ns, rate, burst)) {
         return true;
@@ -366,6 +372,7 @@ bool erdma_conn_tx_data(ErdmaXportConn *c, uint64_t now_ns)
     uint64_t pn;
     ErdmaSent *e;
 
+    tx->is_held = tx->pacer_ns != ERDMA_XPORT_NEVER;
     tx->pacer_ns = ERDMA_XPORT_NEVER;
     if (tx->is_dead) {
         tx->want_probe = tx->want_resend = false;

@@ -86,6 +86,7 @@ typedef struct ErdmaConnTx {
     uint64_t progress_ns;       /* when the delivered position last moved */
     uint8_t n_timeouts;         /* in a row */
     uint8_t n_persist;
+    bool is_held;               /* only the pacer kept us from sending */
     bool is_probed;             /* this tail had its probe */
     bool is_dead;               /* nothing is sent any more */
     bool is_peer_rnr;

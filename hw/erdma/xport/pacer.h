@@ -4,8 +4,7 @@
  *
  * Counts the bytes that were sent ahead of the rate.  A debt of bytes instead
  * of a time of next transmission means that a changed rate at once applies to
- * what is already scheduled.  Idle time is forgotten but for one burst, which
- * makes up for timers that fire late.
+ * what is already scheduled.  Idle time is forgotten but for one burst.
  */
 
 #ifndef HW_ERDMA_XPORT_PACER_H
