@@ -35,7 +35,7 @@ def say(text):
 def find_file(name):
     """A path, or a ready experiment by its name."""
     ready = READY / f'{name}.conf'
-    if '/' not in name and not os.path.exists(name) and ready.exists():
+    if '/' not in name and not os.path.isfile(name) and ready.exists():
         return os.path.relpath(ready)
     return name
 
