@@ -112,6 +112,12 @@ edits() {
         "      'filter-redirector':          'FilterRedirectorProperties'," \
         "      'filter-netem':               'FilterNetemProperties',"
 
+    # What introspection of the device returns
+    link qapi/erdma.json qapi/erdma.json
+    insert qapi/qapi-schema.json "{ 'include': 'uefi.json' }" \
+        "{ 'include': 'erdma.json' }"
+    insert qapi/meson.build "    'uefi'," "    'erdma',"
+
     link overlay/erdma.mak configs/devices/x86_64-softmmu/erdma.mak
 
     # Our qtests are listed in our tests/qtest/meson.build, which QEMU's reads

@@ -89,10 +89,10 @@ static void sample_flows(Run *r, double seconds)
                 ",%" PRIu64 ",%.0f,%" PRIu64 ",%.3f,%.3f,%.5f,%.5f,%" PRIu64
                 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64
                 ",%" PRIu64 "\n", now_ns(r) / 1e3, i, c.cc_name, c.cwnd,
-                c.cc_reference, c.ssthresh == UINT64_MAX ? -1 :
+                c.cc.reference, c.ssthresh == UINT64_MAX ? -1 :
                 (int64_t)c.ssthresh, c.pacing_rate * 8,
                 seconds > 0 ? new_bytes * 8 / seconds : 0, c.inflight,
-                c.srtt_ns / 1e3, c.min_rtt_ns / 1e3, c.cc_u, c.cc_alpha,
+                c.srtt_ns / 1e3, c.min_rtt_ns / 1e3, c.cc.u, c.cc.alpha,
                 st->delivered_bytes, c.retransmits, c.lost, c.spurious,
                 c.probes, c.rtos, c.ce_echoed);
     }

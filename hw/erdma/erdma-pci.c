@@ -207,6 +207,7 @@ static void erdma_class_init(ObjectClass *oc, ERDMA_CLASS_DATA *data)
     set_bit(DEVICE_CATEGORY_NETWORK, dc->categories);
     erdma_props_class_init(oc);
     erdma_stats_class_init(oc);
+    erdma_inspect_class_init(oc);
 }
 
 static const TypeInfo erdma_info = {

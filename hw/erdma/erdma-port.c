@@ -96,30 +96,30 @@ static void G_GNUC_PRINTF(2, 3)
 erdma_port_guest_error(void *opaque, const char *fmt, ...)
 {
     ErdmaState *s = opaque;
-    g_autofree char *msg = NULL;
     va_list ap;
 
-    if (!qemu_loglevel_mask(LOG_GUEST_ERROR) &&
-        !trace_event_get_state_backends(TRACE_ERDMA_GUEST_ERROR)) {
-        return;
-    }
+    s->n_guest_errors++;
     va_start(ap, fmt);
-    msg = g_strdup_vprintf(fmt, ap);
+    vsnprintf(s->guest_error, sizeof(s->guest_error), fmt, ap);
     va_end(ap);
-    trace_erdma_guest_error(s->name, msg);
-    qemu_log_mask(LOG_GUEST_ERROR, "%s: %s\n", s->name, msg);
+    trace_erdma_guest_error(s->name, s->guest_error);
+    qemu_log_mask(LOG_GUEST_ERROR, "%s: %s\n", s->name, s->guest_error);
 }
 
 static void erdma_port_trace(void *opaque, ErdmaEvent event, uint32_t id,
                              uint64_t a, uint64_t b)
 {
-    const char *name = ((ErdmaState *)opaque)->name;
+    ErdmaState *s = opaque;
+    const char *name = s->name;
 
     switch (event) {
     case ERDMA_EV_CMD:
         trace_erdma_cmd(name, id >> 8, id & 0xff, a);
         break;
     case ERDMA_EV_CMD_REFUSED:
+        s->has_refused_cmd = true;
+        s->refused_cmd = id;
+        s->refused_status = a;
         trace_erdma_err_cmd(name, id >> 8, id & 0xff, a, b);
         break;
     case ERDMA_EV_EQ_POST:

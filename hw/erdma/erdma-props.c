@@ -41,6 +41,7 @@ typedef struct ErdmaProp {
     size_t size;                /* of the field: 1, 2, 4 or 8 */
     ErdmaPropKind kind;
     bool is_xport;              /* the transport knows the default */
+    bool is_live;               /* may change at any time */
     uint64_t scale;             /* field's units per property's unit */
     uint64_t min;
     uint64_t max;
@@ -130,6 +131,10 @@ static const ErdmaProp erdma_props[] = {
     XPORT("pacing-quantum-us", pacing_quantum_ns, US, 1, 1000000,
           "burst that pacing allows, as time, in us"),
     XPORT_SWITCH("ecn", use_ecn, "send ECN-capable packets"),
+    { .name = "inspect-from", FIELD_AT(inspect_from), .scale = 1,
+      .kind = ERDMA_PROP_NUMBER, .is_live = true, .max = UINT32_MAX,
+      .text = "number of the first object in the lists eqs, cqs, qps and "
+              "mrs, which have at most 1024 each; may change at any time" },
 };
 
 static const char *const erdma_cc_names[ERDMA_CC_COUNT] = {
@@ -248,7 +253,7 @@ static void erdma_prop_set(Object *obj, Visitor *v, const char *name,
     const ErdmaProp *p = opaque;
     uint64_t val = 0;
 
-    if (DEVICE(obj)->realized) {
+    if (DEVICE(obj)->realized && !p->is_live) {
         error_setg(errp, "property '%s' cannot be changed any more", name);
         return;
     }
@@ -298,9 +303,14 @@ static bool erdma_check_rto(ErdmaState *s, Error **errp)
     return true;
 }
 
+const char *erdma_cc_name(const ErdmaState *s)
+{
+    return s->cc ? s->cc : erdma_cc_names[ERDMA_CC_CUBIC];
+}
+
 static bool erdma_check_cc(ErdmaState *s, uint8_t *cc, Error **errp)
 {
-    const char *name = s->cc ? s->cc : erdma_cc_names[ERDMA_CC_CUBIC];
+    const char *name = erdma_cc_name(s);
     unsigned i;
 
     for (i = 0; i < ERDMA_CC_COUNT; i++) {

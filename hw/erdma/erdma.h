@@ -111,12 +111,23 @@ struct ErdmaState {
     int64_t timer_ns;           /* when it fires, INT64_MAX: not armed */
     VMChangeStateEntry *vm_state;
     ErdmaWire wire;
+
+    /* introspection */
+    uint32_t inspect_from;      /* first number in lists of objects */
+    uint64_t n_guest_errors;
+    char guest_error[160];      /* the latest, cut to fit */
+    bool has_refused_cmd;
+    uint32_t refused_cmd;       /* the latest: sub-module << 8 | opcode */
+    uint8_t refused_status;
 };
 
 /* erdma-props.c */
 void erdma_props_class_init(ObjectClass *oc);
 /* Checks the properties and derives the engine's configuration from them. */
 bool erdma_props_check(ErdmaState *s, ErdmaEngineConfig *cfg, Error **errp);
+
+/* Name of the congestion control that is proposed, as the property cc= */
+const char *erdma_cc_name(const ErdmaState *s);
 
 /* erdma-regs.c */
 extern const MemoryRegionOps erdma_regs_ops;
@@ -175,6 +186,9 @@ bool erdma_wire_rx(ErdmaState *s, const uint8_t *frame, size_t len,
 
 /* erdma-stats.c */
 void erdma_stats_class_init(ObjectClass *oc);
+
+/* erdma-inspect.c */
+void erdma_inspect_class_init(ObjectClass *oc);
 
 /* erdma-vmstate.c */
 extern const VMStateDescription vmstate_erdma;

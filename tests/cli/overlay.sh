@@ -19,6 +19,8 @@ tiny_tree() { # DIR
     printf '%s\n' '# @FilterRedirectorProperties:' "    'filter-redirector'," \
         "      'filter-redirector':          'FilterRedirectorProperties'," \
         >"$1/qapi/qom.json"
+    echo "{ 'include': 'uefi.json' }" >"$1/qapi/qapi-schema.json"
+    echo "    'uefi'," >"$1/qapi/meson.build"
 }
 
 # content and times of every file: links too

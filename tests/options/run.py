@@ -71,7 +71,10 @@ VALUES = {
     'mac=52:54:00:00:00:02': "property 'mac' goes with 'netdev'",
     'romfile=efi-e1000e.rom': "property 'romfile' is 'efi-e1000e.rom', must "
                               "be empty",
+    'inspect-from=4294967296': "property 'inspect-from' is 4294967296, must "
+                               "be 0 to 4294967295",
     'stats=1': "stats",
+    'qps=1': "qps",
     'no-such-option=1': "no-such-option",
 }
 

@@ -75,7 +75,7 @@ static double excess(const Ka *ka)
         ErdmaXportConnInfo info;
 
         sim_flow_info(ka->s, i, &info);
-        w[i] = info.cc_reference;
+        w[i] = info.cc.reference;
     }
     return w[2] / ((w[0] + w[1]) / 2) - 1;
 }

@@ -49,6 +49,11 @@ void erdma_xport_set_mtu(ErdmaXport *x, uint32_t mtu)
     fake_xport.mtu = mtu;
 }
 
+uint32_t erdma_xport_mtu(const ErdmaXport *x)
+{
+    return fake_xport.mtu;
+}
+
 const ErdmaXportStats *erdma_xport_stats(const ErdmaXport *x)
 {
     return &fake_xport.stats;

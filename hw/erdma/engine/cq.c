@@ -31,6 +31,7 @@ static void cq_fire(ErdmaEngine *e, ErdmaCq *cq)
     cq->arm = ERDMA_CQ_ARM_NONE;
     cq->announced_pi = cq->pi;
     if (eq) {
+        cq->n_events++;
         erdma_eq_post_ceqe(e, eq, cq);
     }
 }
@@ -124,6 +125,7 @@ void erdma_cq_latch(ErdmaEngine *e, ErdmaCq *cq, uint64_t payload)
     }
     cq->db_any |= !FIELD_EX64(payload, ERDMA_DB_CQ, SOL);
     cq->db_ci = FIELD_EX64(payload, ERDMA_DB_CQ, CI);
+    cq->has_ci = true;
     if (!cq->has_db) {
         cq->has_db = true;
         QTAILQ_INSERT_TAIL(&e->cq_work, cq, work);

@@ -38,6 +38,8 @@ struct ErdmaCq {
     bool has_db;
     bool db_any;
     uint32_t db_ci;
+    bool has_ci;                /* db_ci was set once */
+    uint64_t n_events;          /* that the EQ got */
     QTAILQ_ENTRY(ErdmaCq) work; /* on ErdmaEngine.cq_work while has_db */
     /* its event waits for room in the EQ */
     bool is_held;

@@ -93,6 +93,7 @@ static bool eq_is_full(const ErdmaEq *eq)
 static void eq_notify(ErdmaEngine *e, ErdmaEq *eq)
 {
     eq->is_armed = false;
+    eq->n_interrupts++;
     erdma_trace(e, ERDMA_EV_EQ_NOTIFY, eq_number(e, eq), eq->vector, 0);
     e->is_outside = true;
     e->port->notify(e->opaque, eq->vector);

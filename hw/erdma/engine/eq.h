@@ -19,6 +19,7 @@ typedef struct ErdmaEq {
     uint32_t pi;                /* free-running, ours */
     uint16_t ci;                /* the 16 bits that the driver reports */
     uint64_t dbrec;
+    uint64_t n_interrupts;
     /*
      * CQs whose event found the queue full, in order.  A CQ is in here at
      * most once, however often it fires: one event is enough for a consumer

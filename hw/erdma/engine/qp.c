@@ -375,6 +375,8 @@ static uint8_t qp_connect(ErdmaEngine *e, ErdmaQp *qp, const ErdmaModifyQp *m,
     }
     erdma_xport_conn_info(qp->conn, &info);
     qp->rx_msn = info.rx_msn;
+    qp->local_port = m->local_port;
+    qp->peer_port = m->peer_port;
     qp->has_failed_wqe = false;
     qp->last_error = ERDMA_WC_SUCCESS;
     qp_set_state(e, qp, ERDMA_QP_RTS);

@@ -43,6 +43,8 @@ struct ErdmaQp {
     uint32_t sq_cqn;
     uint32_t rq_cqn;
     uint32_t cookie;            /* ours: incarnation << 20 | QPN */
+    uint16_t local_port;        /* TCP ports of the drivers' connection, for */
+    uint16_t peer_port;         /* introspection */
     bool is_kernel;             /* may use the local DMA key */
     /*
      * Who may ring: 0 the static doorbell space, else the extended doorbell

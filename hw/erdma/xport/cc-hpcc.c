@@ -111,14 +111,19 @@ static void hpcc_undo(ErdmaCc *cc)
 {
 }
 
-static void hpcc_info(const ErdmaCc *cc, uint64_t *reference, double *u,
-                      double *alpha)
+static void hpcc_info(const ErdmaCc *cc, ErdmaCcInfo *info)
 {
     const ErdmaCcHpcc *h = cc->u.hpcc;
 
-    *reference = h->wc;
-    *u = h->u;
-    *alpha = h->alpha;
+    *info = (ErdmaCcInfo) {
+        .is_hpcc = true,
+        .reference = h->wc,
+        .u = h->u,
+        .alpha = h->alpha,
+        .stage = h->stage,
+        .base_rtt_ns = h->t_ns,
+        .w_ai = h->w_ai,
+    };
 }
 
 /* A full round trip of feedback since the last change of the reference? */

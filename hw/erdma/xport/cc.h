@@ -72,6 +72,17 @@ typedef enum ErdmaCcEvent {
 
 typedef struct ErdmaCc ErdmaCc;
 
+/* What the HPCC family works with, for introspection; else all 0 */
+typedef struct ErdmaCcInfo {
+    bool is_hpcc;
+    uint64_t reference;         /* window, bytes */
+    double u;                   /* measured utilisation */
+    double alpha;               /* HPCC_ECN: smoothed share of marks */
+    unsigned stage;
+    uint64_t base_rtt_ns;       /* T as used now, 0: not known yet */
+    double w_ai;                /* additive increase, bytes */
+} ErdmaCcInfo;
+
 typedef struct ErdmaCcOps {
     const char *name;
     bool needs_int;             /* wants INT stacks in its packets */
@@ -90,9 +101,8 @@ typedef struct ErdmaCcOps {
     void (*undo)(ErdmaCc *cc);
     /* Bytes per second; 0: unknown yet, send unpaced */
     uint64_t (*rate)(const ErdmaCc *cc, uint64_t srtt_ns);
-    /* For introspection; NULL: none of them exists */
-    void (*info)(const ErdmaCc *cc, uint64_t *reference, double *u,
-                 double *alpha);
+    /* Fills @info, which is all 0; NULL: nothing to tell */
+    void (*info)(const ErdmaCc *cc, ErdmaCcInfo *info);
 } ErdmaCcOps;
 
 typedef struct ErdmaCcNewReno {

@@ -35,21 +35,25 @@ static ErdmaXportMsg *find_msg(const ErdmaConnTx *tx, uint32_t msn)
  * message's own cost goes with its first byte, so that nothing is left when
  * all that was sent is delivered.
  */
-static void release(ErdmaConnTx *tx, uint32_t msn, uint32_t off)
+static void release(ErdmaXportConn *c, uint32_t msn, uint32_t off)
 {
+    ErdmaConnTx *tx = &c->tx;
     ErdmaXportMsg *msg = find_msg(tx, tx->una_msn);
     uint32_t from = tx->una_off;
+    uint64_t bytes = 0;
 
     while (msg && msg->msn != msn) {
-        tx->undelivered -= msg->hdr.len - from;
+        bytes += msg->hdr.len - from;
         tx->undelivered -= from ? 0 : ERDMA_REASM_MSG_COST;
         from = 0;
         msg = QTAILQ_NEXT(msg, next);
     }
     if (off) {
-        tx->undelivered -= off - from;
+        bytes += off - from;
         tx->undelivered -= from ? 0 : ERDMA_REASM_MSG_COST;
     }
+    tx->undelivered -= bytes;
+    c->stats.tx_delivered += bytes;
 }
 
 bool erdma_conn_delivered(ErdmaXportConn *c, uint32_t msn, uint32_t off,
@@ -72,7 +76,7 @@ bool erdma_conn_delivered(ErdmaXportConn *c, uint32_t msn, uint32_t off,
             return false;
         }
     }
-    release(tx, msn, off);
+    release(c, msn, off);
     tx->una_msn = msn;
     tx->una_off = off;
     tx->progress_ns = now_ns;
@@ -158,6 +162,7 @@ static void note_ecn(ErdmaXportConn *c, const ErdmaWireAck *a,
     tx->ce_bytes = a->ce_bytes;
     tx->ect_packets = a->ect_packets;
     if (ce) {
+        c->x->stats.ce_echoed += ce;
         c->stats.ce_echoed += ce;
         erdma_conn_trace(c, ERDMA_XPORT_EV_CE, ce, ect);
     }
@@ -194,6 +199,23 @@ void erdma_conn_note_lost(ErdmaXportConn *c, const ErdmaLost *lost)
     c->tx.loss_ns = lost->deadline_ns;
 }
 
+/* A new episode: the algorithm reacts. */
+static void congestion(ErdmaXportConn *c, ErdmaCcEvent event,
+                       uint64_t now_ns)
+{
+    ErdmaConnTx *tx = &c->tx;
+
+    if (event == ERDMA_CC_LOSS) {
+        c->x->stats.loss_episodes++;
+        c->stats.loss_episodes++;
+    } else {
+        c->x->stats.ecn_episodes++;
+        c->stats.ecn_episodes++;
+    }
+    tx->cc.ops->congestion(&tx->cc, event, now_ns);
+    erdma_conn_trace_cwnd(c);
+}
+
 void erdma_conn_detect_loss(ErdmaXportConn *c, uint64_t now_ns)
 {
     ErdmaConnTx *tx = &c->tx;
@@ -204,8 +226,7 @@ void erdma_conn_detect_loss(ErdmaXportConn *c, uint64_t now_ns)
     erdma_conn_note_lost(c, &lost);
     if (lost.is_new_episode) {
         tx->want_resend = true;
-        tx->cc.ops->congestion(&tx->cc, ERDMA_CC_LOSS, now_ns);
-        erdma_conn_trace_cwnd(c);
+        congestion(c, ERDMA_CC_LOSS, now_ns);
     }
 }
 
@@ -215,7 +236,7 @@ static void control_congestion(ErdmaXportConn *c, const ErdmaWire *w,
 {
     ErdmaConnTx *tx = &c->tx;
     ErdmaCcStack stack;
-    uint64_t cwnd = tx->cc.cwnd;
+    uint64_t cwnd;
     ErdmaCcAck ack = {
         .now_ns = now_ns,
         .bytes = acked->bytes,
@@ -234,12 +255,15 @@ static void control_congestion(ErdmaXportConn *c, const ErdmaWire *w,
     }
     if (ack.ce_packets &&
         erdma_loss_congestion_episode(&tx->loss, &tx->sent)) {
-        tx->cc.ops->congestion(&tx->cc, ERDMA_CC_ECN, now_ns);
+        congestion(c, ERDMA_CC_ECN, now_ns);
     }
     ack.is_in_recovery = tx->loss.is_in_recovery;
     if (tx->cc.ops->needs_int && erdma_wire_int_decode(w, &stack)) {
+        c->x->stats.int_samples++;
+        c->stats.int_samples++;
         ack.stack = &stack;
     }
+    cwnd = tx->cc.cwnd;
     tx->cc.ops->ack(&tx->cc, &ack);
     if (tx->cc.cwnd != cwnd) {
         erdma_conn_trace_cwnd(c);
@@ -285,8 +309,7 @@ static void go_back(ErdmaXportConn *c, uint64_t now_ns)
     erdma_loss_all(&tx->loss, &tx->sent, is_new, &lost);
     erdma_conn_note_lost(c, &lost);
     if (is_new && lost.n) {
-        tx->cc.ops->congestion(&tx->cc, ERDMA_CC_LOSS, now_ns);
-        erdma_conn_trace_cwnd(c);
+        congestion(c, ERDMA_CC_LOSS, now_ns);
     }
 }
 
@@ -332,6 +355,8 @@ void erdma_conn_rx_ack(ErdmaXportConn *c, const ErdmaWire *w,
         c->stats.spurious += acked.n_spurious;
     }
     if (erdma_loss_ack_done(&tx->loss, &tx->sent, &acked, now_ns)) {
+        c->x->stats.undos++;
+        c->stats.undos++;
         tx->cc.ops->undo(&tx->cc);
         erdma_conn_trace_cwnd(c);
     }

@@ -44,6 +44,7 @@ static ErdmaXportRx deliver(ErdmaXportConn *c, const ErdmaXportMsgHdr *hdr,
     switch (answer) {
     case ERDMA_XPORT_RX_OK:
         c->x->stats.rx_payload_bytes += len - skip;
+        c->stats.rx_delivered += len - skip;
         rx->off = off + len;
         if (is_last) {
             rx->msn++;

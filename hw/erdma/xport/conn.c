@@ -215,9 +215,18 @@ void erdma_xport_conn_info(const ErdmaXportConn *c, ErdmaXportConnInfo *info)
     info->cwnd = tx->cc.cwnd;
     info->ssthresh = tx->cc.ssthresh;
     if (tx->cc.ops->info) {
-        tx->cc.ops->info(&tx->cc, &info->cc_reference, &info->cc_u,
-                         &info->cc_alpha);
+        tx->cc.ops->info(&tx->cc, &info->cc);
     }
+    info->local_cookie = c->local_cookie;
+    info->peer_cookie = c->peer_cookie;
+    info->local_ip = c->local_ip;
+    info->peer_ip = c->peer_ip;
+    info->is_in_recovery = tx->loss.is_in_recovery;
+    info->is_ecn_on = c->x->cfg.use_ecn && !tx->is_ecn_off;
+    info->is_peer_rnr = tx->is_peer_rnr;
+    info->is_dead = tx->is_dead;
+    info->n_timeouts = tx->n_timeouts;
+    info->reordering = tx->loss.reo_mult;
     info->inflight = tx->sent.pipe;
     info->pacing_rate = c->x->cfg.is_paced ?
                         tx->cc.ops->rate(&tx->cc, tx->rtt.srtt_ns) : 0;
@@ -233,27 +242,33 @@ void erdma_xport_conn_info(const ErdmaXportConn *c, ErdmaXportConnInfo *info)
     info->rx_held_bytes = c->rx.reasm.bytes;
     info->tx_packets = c->stats.tx_packets;
     info->rx_packets = c->stats.rx_packets;
+    info->tx_delivered = c->stats.tx_delivered;
+    info->rx_delivered = c->stats.rx_delivered;
     info->retransmits = c->stats.retransmits;
     info->lost = c->stats.lost;
     info->spurious = c->stats.spurious;
     info->probes = c->stats.probes;
     info->rtos = c->stats.rtos;
     info->ce_echoed = c->stats.ce_echoed;
+    info->int_samples = c->stats.int_samples;
+    info->loss_episodes = c->stats.loss_episodes;
+    info->ecn_episodes = c->stats.ecn_episodes;
+    info->undos = c->stats.undos;
 }
 
 void erdma_conn_trace_cwnd(ErdmaXportConn *c)
 {
     const ErdmaCc *cc = &c->tx.cc;
-    uint64_t b = cc->ssthresh;
-    double u, alpha;
+    ErdmaCcInfo info = { 0 };
 
     if (!c->x->ops->trace) {
         return;
     }
     if (cc->ops->info) {
-        cc->ops->info(cc, &b, &u, &alpha);
+        cc->ops->info(cc, &info);
     }
-    erdma_conn_trace(c, ERDMA_XPORT_EV_CWND, cc->cwnd, b);
+    erdma_conn_trace(c, ERDMA_XPORT_EV_CWND, cc->cwnd,
+                     info.is_hpcc ? info.reference : cc->ssthresh);
 }
 
 uint64_t erdma_conn_rto(const ErdmaXportConn *c)

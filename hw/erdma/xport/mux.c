@@ -97,6 +97,11 @@ void erdma_xport_set_mtu(ErdmaXport *x, uint32_t mtu)
     }
 }
 
+uint32_t erdma_xport_mtu(const ErdmaXport *x)
+{
+    return x->cfg.mtu;
+}
+
 const ErdmaXportStats *erdma_xport_stats(const ErdmaXport *x)
 {
     return &x->stats;

@@ -263,7 +263,12 @@ typedef struct ErdmaXportStats {
     uint64_t spurious;          /* declared lost, then acked */
     uint64_t probes;
     uint64_t rtos;
+    uint64_t ce_echoed;         /* marks of ours that peers reported */
     uint64_t ecn_failures;      /* connections that gave up ECN */
+    uint64_t int_samples;       /* INT stacks that came back with hops */
+    uint64_t loss_episodes;     /* reactions to a loss, timeouts excluded */
+    uint64_t ecn_episodes;      /* windows that had a mark and no loss */
+    uint64_t undos;             /* episodes that proved to be spurious */
     uint64_t terminates_sent;
     uint64_t terminates_received;
     uint64_t drops[ERDMA_XPORT_DROP_COUNT];
@@ -285,9 +290,17 @@ typedef struct ErdmaXportConnInfo {
     const char *cc_name;
     uint64_t cwnd;
     uint64_t ssthresh;          /* UINT64_MAX: not set */
-    uint64_t cc_reference;      /* HPCC's reference window, else 0 */
-    double cc_u;                /* HPCC's U, else 0 */
-    double cc_alpha;            /* HPCC_ECN's alpha, else 0 */
+    ErdmaCcInfo cc;
+    uint32_t local_cookie;
+    uint32_t peer_cookie;
+    uint32_t local_ip;
+    uint32_t peer_ip;
+    bool is_in_recovery;        /* a loss or a mark of this window is known */
+    bool is_ecn_on;             /* what we send is ECN-capable */
+    bool is_peer_rnr;           /* its owner was not ready */
+    bool is_dead;               /* nothing is sent any more */
+    uint8_t n_timeouts;         /* in a row */
+    uint8_t reordering;         /* multiplier of the reordering window */
     uint64_t inflight;
     uint64_t pacing_rate;       /* bytes per second, 0 = not paced */
     uint64_t srtt_ns;
@@ -301,12 +314,18 @@ typedef struct ErdmaXportConnInfo {
     uint32_t rx_held_bytes;     /* out of order or not ready */
     uint64_t tx_packets;
     uint64_t rx_packets;
+    uint64_t tx_delivered;      /* payload bytes that the peer consumed */
+    uint64_t rx_delivered;      /* payload bytes that the owner consumed */
     uint64_t retransmits;
     uint64_t lost;
     uint64_t spurious;
     uint64_t probes;
     uint64_t rtos;
     uint64_t ce_echoed;         /* marks that the peer reported */
+    uint64_t int_samples;       /* INT stacks that came back with hops */
+    uint64_t loss_episodes;     /* reactions to a loss, timeouts excluded */
+    uint64_t ecn_episodes;      /* windows that had a mark and no loss */
+    uint64_t undos;             /* episodes that proved to be spurious */
 } ErdmaXportConnInfo;
 
 /* Fills @cfg with the defaults of a device in a virtual machine. */
@@ -323,6 +342,7 @@ void erdma_xport_free(ErdmaXport *x);
 
 /* Segments sent from now on obey @mtu, retransmissions too. */
 void erdma_xport_set_mtu(ErdmaXport *x, uint32_t mtu);
+uint32_t erdma_xport_mtu(const ErdmaXport *x);
 const ErdmaXportStats *erdma_xport_stats(const ErdmaXport *x);
 
 /*

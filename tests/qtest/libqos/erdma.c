@@ -168,17 +168,25 @@ void qerdma_quit(QErdma *d0, QErdma *d1)
     qtest_shutdown(qs);
 }
 
-static uint64_t qerdma_counter(QErdma *d, const char *property,
-                               const char *name)
+QDict *qerdma_qom_get(QErdma *d, const char *property)
 {
     g_autofree char *path = g_strdup_printf("/machine/peripheral/rdma%u",
                                             d->ip - QERDMA_IP(0));
-    QDict *rsp, *dict;
+    QDict *rsp = qtest_qmp(d->qts, "{ 'execute': 'qom-get', 'arguments': "
+                           "{ 'path': %s, 'property': %s } }", path,
+                           property);
+
+    g_assert_true(qdict_haskey(rsp, "return"));
+    return rsp;
+}
+
+static uint64_t qerdma_counter(QErdma *d, const char *property,
+                               const char *name)
+{
+    QDict *rsp = qerdma_qom_get(d, property);
+    QDict *dict = qdict_get_qdict(rsp, "return");
     uint64_t val;
 
-    rsp = qtest_qmp(d->qts, "{ 'execute': 'qom-get', 'arguments': "
-                    "{ 'path': %s, 'property': %s } }", path, property);
-    dict = qdict_get_qdict(rsp, "return");
     g_assert_nonnull(dict);
     g_assert_true(qdict_haskey(dict, name));
     val = qdict_get_int(dict, name);

@@ -18,6 +18,7 @@
 
 #include "libqos/libqos-pc.h"
 #include "hw/erdma/erdma-abi.h"
+#include "qobject/qdict.h"
 
 #define QERDMA_MAX_PAGES        16
 #define QERDMA_GARBAGE          0xa5
@@ -231,7 +232,12 @@ void qerdma_meet(QErdma *d[2]);
 /* Frees the devices and ends the machine of the first. */
 void qerdma_quit(QErdma *d0, QErdma *d1);
 
-/* A counter of the device's "stats" or "objects"; the device's id: rdma<i> */
+/*
+ * A property of the device, whose id is rdma<i>: QEMU's whole answer, of which
+ * the member "return" is the property.  The caller unrefs it.
+ */
+QDict *qerdma_qom_get(QErdma *d, const char *property);
+/* A counter of the device's "stats" or "objects" */
 uint64_t qerdma_stat(QErdma *d, const char *name);
 uint64_t qerdma_objects(QErdma *d, const char *name);
 
