@@ -141,6 +141,7 @@ static void erdma_pci_realize(PCIDevice *pci_dev, Error **errp)
         erdma_unrealize(s);
         return;
     }
+    erdma_props_warn(&cfg);
     trace_erdma_realize(s->name, s->eni ? s->eni : "of its own",
                         cfg.xport.mtu);
 }

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Properties: what the user may set, within which limits, and what that means
- * to the engine.
+ * Properties: what the user may set, and within which limits.
  *
  * Numbers and switches are one table.  Their setters refuse what is out of
  * range, so that -device, device_add and -global complain alike; what depends
- * on more than one property is checked at realize.
+ * on more than one property is checked at realize, see erdma-check.c.
  *
  * Reference: docs/specs/erdma.rst, "Limits"
  */
@@ -15,15 +14,9 @@
 #include "hw/qdev-properties-system.h"
 #include "qapi/error.h"
 #include "qapi/visitor.h"
-#include "qemu/cutils.h"
-#include "qemu/guest-random.h"
 #include "qemu/host-utils.h"
 #include "qemu/units.h"
 #include "erdma.h"
-
-/* Above any index that a memory region can get */
-#define ERDMA_DMA_LOCAL_KEY     0xffffff00u
-#define ERDMA_FW_PART_MAX       0xffff
 
 typedef enum ErdmaPropKind {
     ERDMA_PROP_NUMBER,
@@ -31,6 +24,8 @@ typedef enum ErdmaPropKind {
     ERDMA_PROP_QPS,             /* 1024 n - 1 */
     ERDMA_PROP_SIZE,            /* bytes, a suffix may follow */
     ERDMA_PROP_SIZE_POWER,
+    ERDMA_PROP_BITRATE,         /* bits per second; the field has bytes */
+    ERDMA_PROP_FRACTION,        /* the field is a double */
     ERDMA_PROP_SWITCH,
 } ErdmaPropKind;
 
@@ -46,6 +41,8 @@ typedef struct ErdmaProp {
     uint64_t min;
     uint64_t max;
     uint64_t def;               /* in the property's unit */
+    double least;               /* of a fraction; the transport has defaults */
+    double most;
 } ErdmaProp;
 
 #define FIELD_AT(_field) \
@@ -68,6 +65,10 @@ typedef struct ErdmaProp {
 #define XPORT_SWITCH(_name, _field, _text) \
     { .name = _name, FIELD_AT(xport._field), .kind = ERDMA_PROP_SWITCH, \
       .is_xport = true, .scale = 1, .max = 1, .text = _text }
+
+#define XPORT_FRACTION(_name, _field, _least, _most, _text) \
+    { .name = _name, FIELD_AT(xport._field), .kind = ERDMA_PROP_FRACTION, \
+      .is_xport = true, .least = _least, .most = _most, .text = _text }
 
 #define US      1000ull
 #define MS      1000000ull
@@ -111,13 +112,13 @@ static const ErdmaProp erdma_props[] = {
           "UDP port of the wire, the same at all ends"),
     XPORT_SIZE("initial-window", initial_window, 0, 1 * GiB,
                "initial congestion window in bytes; 0 means ten segments"),
-    XPORT("initial-rto-us", initial_rto_ns, US, 1000, 60000000,
+    XPORT("rto-initial-us", initial_rto_ns, US, 1000, 60000000,
           "retransmission timeout before the first RTT sample, in us"),
     XPORT("rto-min-us", rto_min_ns, US, 100, 60000000,
           "least retransmission timeout, in us"),
     XPORT("rto-max-us", rto_max_ns, US, 1000, 600000000,
           "greatest retransmission timeout, in us"),
-    XPORT("retry-max", retry_max, 1, 1, 200,
+    XPORT("retries", retry_max, 1, 1, 200,
           "timeouts in a row before a connection fails"),
     XPORT("rnr-timeout-ms", rnr_timeout_ns, MS, 1, 3600000,
           "how long a peer may lack a receive before the sender fails, "
@@ -131,24 +132,56 @@ static const ErdmaProp erdma_props[] = {
     XPORT("pacing-quantum-us", pacing_quantum_ns, US, 1, 1000000,
           "burst that pacing allows, as time, in us"),
     XPORT_SWITCH("ecn", use_ecn, "send ECN-capable packets"),
+    XPORT_SWITCH("go-back-n", is_go_back_n,
+                 "drop what is out of order and send again from the first "
+                 "gap, for comparison; the same at all ends"),
+    XPORT("reordering-threshold", packet_threshold, 1,
+          1, ERDMA_XPORT_PACKET_THRESHOLD_MAX,
+          "later packets that make one count as lost, until the path has "
+          "been seen to reorder"),
+    XPORT("int-hops", int_hops, 1, 1, ERDMA_CC_HOPS_MAX,
+          "hpcc-int: hops that packets have room for; at most 5 with "
+          "int=compact"),
+    { .name = "line-rate", FIELD_AT(xport.cc.line_rate), .is_xport = true,
+      .kind = ERDMA_PROP_BITRATE, .scale = 1, .min = 1000 * 1000,
+      .max = 1000ull * 1000 * 1000 * 1000,
+      .text = "HPCC: rate of the sender's own link in bits per second" },
+    XPORT("base-rtt-us", cc.base_rtt_ns, US, 0, 10 * 1000 * 1000,
+          "HPCC: round trip without queues, in us; 0 takes the smallest one "
+          "seen"),
+    XPORT_FRACTION("eta", cc.eta, 0.01, 1,
+                   "hpcc-int, hpcc-ecn: target utilisation (default: 0.95)"),
+    XPORT_FRACTION("delta", cc.delta, 0.001, 10,
+                   "hpcc-rtt: the target round trip is 1 + delta times the "
+                   "base (default: 0.05)"),
+    XPORT("max-stage", cc.max_stage, 1, 0, 1000,
+          "hpcc-int, hpcc-rtt: additive increases before a multiplicative "
+          "one"),
+    XPORT("max-stage-ecn", cc.max_stage_ecn, 1, 0, 1000,
+          "hpcc-ecn: additive increases before a multiplicative one"),
+    XPORT_SWITCH("ecn-probe", cc.has_ecn_probe,
+                 "hpcc-ecn: have multiplicative increases at all"),
+    XPORT_SIZE("w-ai", cc.w_ai, 0, 1 * GiB,
+               "HPCC: additive increase in bytes per round trip; 0 computes "
+               "it from n-flows"),
+    XPORT("n-flows", cc.n_flows, 1, 1, 1000 * 1000,
+          "HPCC: flows that are expected to share a link"),
+    XPORT_FRACTION("ecn-beta", cc.ecn_beta, 0, 1,
+                   "newreno, cubic: factor of the window on a mark; 0 does "
+                   "as on a loss (default: 0)"),
+    XPORT_SWITCH("fast-convergence", cc.has_fast_convergence,
+                 "cubic: leave room sooner when the window shrinks"),
     { .name = "inspect-from", FIELD_AT(inspect_from), .scale = 1,
       .kind = ERDMA_PROP_NUMBER, .is_live = true, .max = UINT32_MAX,
       .text = "number of the first object in the lists eqs, cqs, qps and "
               "mrs, which have at most 1024 each; may change at any time" },
 };
 
-static const char *const erdma_cc_names[ERDMA_CC_COUNT] = {
-    [ERDMA_CC_NEWRENO] = "newreno",
-    [ERDMA_CC_CUBIC] = "cubic",
-    [ERDMA_CC_HPCC_RTT] = "hpcc-rtt",
-    [ERDMA_CC_HPCC_ECN] = "hpcc-ecn",
-    [ERDMA_CC_HPCC_INT] = "hpcc-int",
-};
-
 static const Property erdma_qdev_props[] = {
     DEFINE_PROP_STRING("eni", ErdmaState, eni),
     DEFINE_NIC_PROPERTIES(ErdmaState, conf),
     DEFINE_PROP_STRING("cc", ErdmaState, cc),
+    DEFINE_PROP_STRING("int", ErdmaState, int_mode),
     DEFINE_PROP_STRING("firmware-version", ErdmaState, fw_version),
 };
 
@@ -170,12 +203,12 @@ static uint64_t erdma_prop_load(const ErdmaProp *p, const void *field)
         val = *(const uint64_t *)field;
         break;
     }
-    return val / p->scale;
+    return p->kind == ERDMA_PROP_BITRATE ? val * 8 : val / p->scale;
 }
 
 static void erdma_prop_store(const ErdmaProp *p, void *field, uint64_t val)
 {
-    val *= p->scale;
+    val = p->kind == ERDMA_PROP_BITRATE ? val / 8 : val * p->scale;
     switch (p->size) {
     case 1:
         *(uint8_t *)field = val;
@@ -190,6 +223,15 @@ static void erdma_prop_store(const ErdmaProp *p, void *field, uint64_t val)
         *(uint64_t *)field = val;
         break;
     }
+}
+
+static bool erdma_prop_may_set(Object *obj, const ErdmaProp *p, Error **errp)
+{
+    if (DEVICE(obj)->realized && !p->is_live) {
+        error_setg(errp, "property '%s' cannot be changed any more", p->name);
+        return false;
+    }
+    return true;
 }
 
 static bool erdma_prop_is_size(const ErdmaProp *p)
@@ -213,6 +255,33 @@ static bool erdma_prop_visit(const ErdmaProp *p, Visitor *v, const char *name,
         return visit_type_size(v, name, val, errp);
     }
     return visit_type_uint64(v, name, val, errp);
+}
+
+static void erdma_fraction_get(Object *obj, Visitor *v, const char *name,
+                               void *opaque, Error **errp)
+{
+    const ErdmaProp *p = opaque;
+    double val = *(double *)((void *)ERDMA(obj) + p->offset);
+
+    visit_type_number(v, name, &val, errp);
+}
+
+static void erdma_fraction_set(Object *obj, Visitor *v, const char *name,
+                               void *opaque, Error **errp)
+{
+    const ErdmaProp *p = opaque;
+    double val;
+
+    if (!erdma_prop_may_set(obj, p, errp) ||
+        !visit_type_number(v, name, &val, errp)) {
+        return;
+    }
+    if (!(val >= p->least && val <= p->most)) {
+        error_setg(errp, "property '%s' is %g, must be %g to %g", p->name,
+                   val, p->least, p->most);
+        return;
+    }
+    *(double *)((void *)ERDMA(obj) + p->offset) = val;
 }
 
 static void erdma_prop_get(Object *obj, Visitor *v, const char *name,
@@ -253,136 +322,11 @@ static void erdma_prop_set(Object *obj, Visitor *v, const char *name,
     const ErdmaProp *p = opaque;
     uint64_t val = 0;
 
-    if (DEVICE(obj)->realized && !p->is_live) {
-        error_setg(errp, "property '%s' cannot be changed any more", name);
-        return;
-    }
-    if (erdma_prop_visit(p, v, name, &val, errp) &&
+    if (erdma_prop_may_set(obj, p, errp) &&
+        erdma_prop_visit(p, v, name, &val, errp) &&
         erdma_prop_check(p, val, errp)) {
         erdma_prop_store(p, (void *)ERDMA(obj) + p->offset, val);
     }
-}
-
-static bool erdma_check_wire(ErdmaState *s, Error **errp)
-{
-    static const MACAddr zero;
-    bool has_netdev = s->conf.peers.ncs[0];
-
-    if (!s->eni == !has_netdev) {
-        error_setg(errp, "%s of the properties 'eni' (a NIC of this machine "
-                   "to share) and 'netdev' (a wire of its own) must be given",
-                   has_netdev ? "only one" : "one");
-        return false;
-    }
-    if (s->eni && memcmp(&s->conf.macaddr, &zero, sizeof(zero))) {
-        error_setg(errp, "property 'mac' goes with 'netdev'; with 'eni' the "
-                   "address is the NIC's");
-        return false;
-    }
-    return true;
-}
-
-static bool erdma_check_mtu(ErdmaState *s, Error **errp)
-{
-    if (s->mtu && s->mtu < ERDMA_XPORT_MTU_MIN) {
-        error_setg(errp, "property 'mtu' is %u, must be 0 or %d to %d",
-                   s->mtu, ERDMA_XPORT_MTU_MIN, ERDMA_XPORT_MTU_MAX);
-        return false;
-    }
-    return true;
-}
-
-static bool erdma_check_rto(ErdmaState *s, Error **errp)
-{
-    if (s->xport.rto_min_ns > s->xport.rto_max_ns) {
-        error_setg(errp, "property 'rto-min-us' is %" PRIu64
-                   ", must be at most rto-max-us (%" PRIu64 ")",
-                   s->xport.rto_min_ns / 1000, s->xport.rto_max_ns / 1000);
-        return false;
-    }
-    return true;
-}
-
-const char *erdma_cc_name(const ErdmaState *s)
-{
-    return s->cc ? s->cc : erdma_cc_names[ERDMA_CC_CUBIC];
-}
-
-static bool erdma_check_cc(ErdmaState *s, uint8_t *cc, Error **errp)
-{
-    const char *name = erdma_cc_name(s);
-    unsigned i;
-
-    for (i = 0; i < ERDMA_CC_COUNT; i++) {
-        if (!strcmp(name, erdma_cc_names[i])) {
-            *cc = i;
-            return true;
-        }
-    }
-    error_setg(errp, "property 'cc' is '%s', must be one of newreno, cubic, "
-               "hpcc-rtt, hpcc-ecn, hpcc-int", name);
-    return false;
-}
-
-/* The provider prints 0.high.low of the 32-bit number. */
-static bool erdma_check_fw(ErdmaState *s, uint32_t *fw, Error **errp)
-{
-    const char *str = s->fw_version ? s->fw_version : "0.2.34";
-    const char *p;
-    unsigned major, minor, patch;
-
-    if (qemu_strtoui(str, &p, 10, &major) || *p++ != '.' ||
-        qemu_strtoui(p, &p, 10, &minor) || *p++ != '.' ||
-        qemu_strtoui(p, &p, 10, &patch) || *p || major ||
-        minor > ERDMA_FW_PART_MAX || patch > ERDMA_FW_PART_MAX) {
-        error_setg(errp, "property 'firmware-version' is '%s', must be "
-                   "0.MINOR.PATCH with numbers up to %d", str,
-                   ERDMA_FW_PART_MAX);
-        return false;
-    }
-    *fw = minor << 16 | patch;
-    return true;
-}
-
-static bool erdma_check_rom(ErdmaState *s, Error **errp)
-{
-    const char *romfile = PCI_DEVICE(s)->romfile;
-
-    if (romfile && *romfile) {
-        error_setg(errp, "property 'romfile' is '%s', must be empty: the "
-                   "guest driver refuses a device with an expansion ROM",
-                   romfile);
-        return false;
-    }
-    return true;
-}
-
-bool erdma_props_check(ErdmaState *s, ErdmaEngineConfig *cfg, Error **errp)
-{
-    if (!erdma_check_wire(s, errp) || !erdma_check_mtu(s, errp) ||
-        !erdma_check_rto(s, errp) || !erdma_check_rom(s, errp)) {
-        return false;
-    }
-    *cfg = (ErdmaEngineConfig) {
-        .qblocks = (s->max_qp + 1) / ERDMA_QPS_PER_QBLOCK,
-        .max_mr_size_log2 = ctz64(s->max_mr_size),
-        .max_recv_wr_log2 = ctz32(s->max_recv_wr),
-        .max_cqe_log2 = ctz32(s->max_cqe),
-        .has_atomics = s->has_atomics,
-        .has_mtt_va = s->has_mtt_va,
-        .has_ext_db = s->has_ext_db,
-        .dma_local_key = ERDMA_DMA_LOCAL_KEY,
-        .n_vectors = s->vectors,
-        .ext_db_first = ERDMA_EXT_DB_START >> ERDMA_DB_PAGE_SHIFT,
-        .n_ext_db = s->has_ext_db ? s->n_ext_db : 0,
-        .seed = s->seed,
-        .xport = s->xport,
-    };
-    if (!cfg->seed) {
-        qemu_guest_getrandom_nofail(&cfg->seed, sizeof(cfg->seed));
-    }
-    return erdma_check_cc(s, &cfg->default_cc, errp) &&
-           erdma_check_fw(s, &cfg->fw_version, errp);
 }
 
 static const char *erdma_prop_type(const ErdmaProp *p)
@@ -399,6 +343,13 @@ static void erdma_prop_add(ObjectClass *oc, const ErdmaProp *p,
     uint64_t def = p->def;
     ObjectProperty *op;
 
+    if (p->kind == ERDMA_PROP_FRACTION) {
+        /* No default that QOM knows of: erdma_init() sets it. */
+        object_class_property_add(oc, p->name, "number", erdma_fraction_get,
+                                  erdma_fraction_set, NULL, (void *)p);
+        object_class_property_set_description(oc, p->name, p->text);
+        return;
+    }
     if (p->is_xport) {
         def = erdma_prop_load(p, (const void *)xport +
                               (p->offset - offsetof(ErdmaState, xport)));
@@ -428,8 +379,12 @@ void erdma_props_class_init(ObjectClass *oc)
     object_class_property_set_description(oc, "mac",
         "with netdev: the MAC address of the guest's NIC to pair with");
     object_class_property_set_description(oc, "cc",
-        "default congestion control: newreno, cubic, hpcc-rtt, hpcc-ecn or "
-        "hpcc-int (default: cubic)");
+        "congestion control that is proposed: newreno, cubic, hpcc-rtt, "
+        "hpcc-ecn or hpcc-int; with none every connection has a fixed "
+        "window, whatever the drivers agree on (default: cubic)");
+    object_class_property_set_description(oc, "int",
+        "hpcc-int: what packets carry for links to fill in: wide, compact "
+        "or off (default: wide)");
     object_class_property_set_description(oc, "firmware-version",
         "as 0.MINOR.PATCH (default: 0.2.34)");
 

@@ -78,6 +78,7 @@ struct ErdmaState {
     char *eni;
     NICConf conf;               /* netdev=, mac= */
     char *cc;
+    char *int_mode;
     char *fw_version;
     uint32_t mtu;               /* 0: the NIC's */
     uint32_t version;
@@ -92,6 +93,7 @@ struct ErdmaState {
     bool has_mtt_va;
     bool has_ext_db;
     bool has_udp_checksum;
+    bool has_int;
     ErdmaXportConfig xport;     /* all but mtu */
 
     /* state */
@@ -123,8 +125,14 @@ struct ErdmaState {
 
 /* erdma-props.c */
 void erdma_props_class_init(ObjectClass *oc);
-/* Checks the properties and derives the engine's configuration from them. */
+
+/*
+ * erdma-check.c: checks the properties and derives the engine's configuration
+ * from them, all but the MTU.
+ */
 bool erdma_props_check(ErdmaState *s, ErdmaEngineConfig *cfg, Error **errp);
+/* Warns of what will hardly do what the user wants; @cfg is complete. */
+void erdma_props_warn(const ErdmaEngineConfig *cfg);
 
 /* Name of the congestion control that is proposed, as the property cc= */
 const char *erdma_cc_name(const ErdmaState *s);

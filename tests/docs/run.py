@@ -116,13 +116,14 @@ def check_properties(tap, qemu):
 
 def check_limits(tap, qemu, name, limits):
     """Asks for values beyond; QEMU's answer names the limits."""
-    low, high = map(int, limits.split(' to '))
-    for value in ([low - 1] if low else []) + [high + 1]:
+    low, high = limits.split(' to ')
+    kind = float if '.' in low + high else int
+    for value in ([kind(low) - 1] if kind(low) else []) + [kind(high) + 1]:
         result = run([qemu, '-M', 'pc', *QUIET, *NIC, '-S', '-device',
                       f'erdma,eni=nic0,{name}={value}'])
         tap.point(result.returncode == 1 and
                   (f'must be {low} to {high}\n' in result.stderr or
-                   high == 2**64 - 1),
+                   high == str(2**64 - 1)),
                   f'{name}: {value} is refused, {limits} named',
                   result.stderr)
 

@@ -23,7 +23,7 @@ static void board_init(Board *b)
 {
     memset(b, 0, sizeof(*b));
     erdma_sentmap_init(&b->m, &pool, PN0);
-    erdma_loss_init(&b->l, PN0);
+    erdma_loss_init(&b->l, PN0, 3);
     erdma_rtt_init(&b->rtt);
     erdma_rtt_sample(&b->rtt, 0, RTT, 0);
 }
@@ -91,6 +91,33 @@ static void test_threshold(void)
     ack(&b, 10, 10, 2 * RTT + 10 * US);
     g_assert_false(b.l.is_in_recovery);
     erdma_sentmap_destroy(&b.m);
+}
+
+/* As many later packets as are asked for, not one less */
+static void test_other_threshold(void)
+{
+    static const uint8_t thresholds[] = {
+        1, 2, 5, ERDMA_XPORT_PACKET_THRESHOLD_MAX,
+    };
+    unsigned i, k;
+
+    for (i = 0; i < ARRAY_SIZE(thresholds); i++) {
+        unsigned n = thresholds[i];
+        Board b;
+
+        board_init(&b);
+        erdma_loss_init(&b.l, PN0, n);
+        send(&b, 20, 0);
+        ack(&b, 0, 0, RTT);
+        for (k = 1; k < n; k++) {
+            ack(&b, 2, 1 + k, RTT + k * US);
+            g_assert_cmpuint(b.lost.n, ==, 0);
+        }
+        ack(&b, 2, 1 + n, RTT + n * US);
+        g_assert_cmpuint(b.lost.n, ==, 1);
+        g_assert_cmpuint(b.lost.first_pn, ==, PN0 + 1);
+        erdma_sentmap_destroy(&b.m);
+    }
 }
 
 static void test_time(void)
@@ -280,6 +307,8 @@ int main(int argc, char **argv)
 
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/erdma/xport/loss/threshold", test_threshold);
+    g_test_add_func("/erdma/xport/loss/other-threshold",
+                    test_other_threshold);
     g_test_add_func("/erdma/xport/loss/time", test_time);
     g_test_add_func("/erdma/xport/loss/reordering", test_reordering);
     g_test_add_func("/erdma/xport/loss/two-ranges", test_two_ranges);

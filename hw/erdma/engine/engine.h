@@ -34,6 +34,7 @@ typedef struct ErdmaEngineConfig {
     bool has_mtt_va;
     bool has_ext_db;
     uint8_t default_cc;         /* enum ERDMA_CC_* */
+    bool is_cc_off;             /* a fixed window, whatever drivers say */
     uint32_t dma_local_key;
     uint32_t fw_version;
     unsigned n_vectors;         /* MSI-X vectors, 1..32 */

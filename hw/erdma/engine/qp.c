@@ -353,7 +353,8 @@ static uint8_t qp_connect(ErdmaEngine *e, ErdmaQp *qp, const ErdmaModifyQp *m,
         .tx_pn0 = m->send_nxt,
         .rx_pn0 = m->recv_nxt,
         /* The field is wider than the list of algorithms. */
-        .cc = m->cc < ERDMA_CC_COUNT ? m->cc : ERDMA_CC_CUBIC,
+        .cc = e->cfg.is_cc_off ? ERDMA_XPORT_CC_NONE :
+              m->cc < ERDMA_CC_COUNT ? m->cc : ERDMA_CC_CUBIC,
         .owner = qp,
     };
     ErdmaXportConnInfo info;

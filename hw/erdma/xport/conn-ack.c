@@ -163,7 +163,6 @@ static void note_ecn(ErdmaXportConn *c, const ErdmaWireAck *a,
     tx->ect_packets = a->ect_packets;
     if (ce) {
         c->x->stats.ce_echoed += ce;
-        c->stats.ce_echoed += ce;
         erdma_conn_trace(c, ERDMA_XPORT_EV_CE, ce, ect);
     }
 }

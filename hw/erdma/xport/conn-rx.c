@@ -248,7 +248,7 @@ static void plan_ack(ErdmaXportConn *c, const ErdmaWire *w, uint64_t pn,
      */
     if (!is_in_order || w->u.data.is_ack_now || !cfg->ack_delay_ns ||
         rx->n_unacked >= cfg->ack_every ||
-        (rx->gap_pn && pn - rx->gap_pn < ERDMA_LOSS_PACKET_THRESHOLD)) {
+        (rx->gap_pn && pn - rx->gap_pn < cfg->packet_threshold)) {
         rx->want_ack = true;
     } else if (rx->ack_ns == ERDMA_XPORT_NEVER) {
         rx->ack_ns = now_ns + cfg->ack_delay_ns;

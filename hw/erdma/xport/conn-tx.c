@@ -113,22 +113,17 @@ void erdma_conn_tx_term_ack(ErdmaXportConn *c)
     transmit_control(c, &w);
 }
 
-/*
- * INT space for a data packet.  Where it would take more than half of the
- * room there is none: the message has to get through first.
- */
-static uint8_t int_info(const ErdmaXportConn *c)
+static uint8_t int_info(const ErdmaXportConfig *cfg)
 {
-    const ErdmaXportConfig *cfg = &c->x->cfg;
-    uint8_t info;
-
-    if (!c->tx.cc.ops->needs_int) {
-        return 0;
-    }
-    info = erdma_wire_int_info(cfg->is_int_compact ? ERDMA_WIRE_INT_COMPACT :
+    return erdma_wire_int_info(cfg->is_int_compact ? ERDMA_WIRE_INT_COMPACT :
                                ERDMA_WIRE_INT_WIDE, cfg->int_hops);
-    return erdma_wire_int_bytes(info) > (cfg->mtu - ERDMA_XPORT_IP_UDP_LEN -
-                                         ERDMA_WIRE_COMMON_LEN) / 2 ? 0 : info;
+}
+
+/* The message has to get through first. */
+bool erdma_xport_int_fits(const ErdmaXportConfig *cfg)
+{
+    return cfg->int_hops && erdma_wire_int_bytes(int_info(cfg)) <=
+           (cfg->mtu - ERDMA_XPORT_IP_UDP_LEN - ERDMA_WIRE_COMMON_LEN) / 2;
 }
 
 /* What one packet carries */
@@ -144,11 +139,15 @@ typedef struct Segment {
 static Segment cut(const ErdmaXportConn *c, ErdmaXportMsg *msg, uint32_t off,
                    uint32_t len)
 {
-    Segment s = { .msg = msg, .off = off, .int_info = int_info(c) };
-    uint32_t room = c->x->cfg.mtu - ERDMA_XPORT_IP_UDP_LEN -
-                    ERDMA_WIRE_COMMON_LEN - ERDMA_WIRE_DATA_LEN -
-                    erdma_wire_int_bytes(s.int_info);
+    const ErdmaXportConfig *cfg = &c->x->cfg;
+    Segment s = { .msg = msg, .off = off };
+    uint32_t room = cfg->mtu - ERDMA_XPORT_IP_UDP_LEN -
+                    ERDMA_WIRE_COMMON_LEN - ERDMA_WIRE_DATA_LEN;
 
+    if (c->tx.cc.ops->needs_int && erdma_xport_int_fits(cfg)) {
+        s.int_info = int_info(cfg);
+        room -= erdma_wire_int_bytes(s.int_info);
+    }
     if (off == 0) {
         room -= erdma_wire_msg_hdr_len(msg->hdr.op);
     }

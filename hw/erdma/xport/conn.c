@@ -32,7 +32,7 @@ static void init_tx(ErdmaXportConn *c, const ErdmaXportConnParams *p,
     tx->credit = c->x->cfg.rx_buffer;
     tx->next_ack = erdma_pn_first(p->rx_pn0) - ERDMA_CONN_PN_SLACK;
     erdma_sentmap_init(&tx->sent, &c->x->sent_pool, pn0);
-    erdma_loss_init(&tx->loss, pn0);
+    erdma_loss_init(&tx->loss, pn0, c->x->cfg.packet_threshold);
     erdma_rtt_init(&tx->rtt);
     erdma_pacer_init(&tx->pacer, now_ns);
     tx->cc.ops = cc_ops(p->cc);
@@ -249,7 +249,7 @@ void erdma_xport_conn_info(const ErdmaXportConn *c, ErdmaXportConnInfo *info)
     info->spurious = c->stats.spurious;
     info->probes = c->stats.probes;
     info->rtos = c->stats.rtos;
-    info->ce_echoed = c->stats.ce_echoed;
+    info->ce_echoed = tx->ce_packets;
     info->int_samples = c->stats.int_samples;
     info->loss_episodes = c->stats.loss_episodes;
     info->ecn_episodes = c->stats.ecn_episodes;

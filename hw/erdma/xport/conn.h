@@ -158,13 +158,12 @@ struct ErdmaXportConn {
         uint64_t rx_packets;
         uint64_t tx_delivered;
         uint64_t rx_delivered;
-        uint64_t int_samples;
         uint32_t retransmits;
         uint32_t lost;
         uint32_t spurious;
         uint32_t probes;
         uint32_t rtos;
-        uint32_t ce_echoed;
+        uint32_t int_samples;
         uint32_t loss_episodes;
         uint32_t ecn_episodes;
         uint32_t undos;

@@ -4,9 +4,10 @@
 #include "qemu/osdep.h"
 #include "loss.h"
 
-void erdma_loss_init(ErdmaLoss *l, uint64_t pn0)
+void erdma_loss_init(ErdmaLoss *l, uint64_t pn0, uint8_t threshold)
 {
     memset(l, 0, sizeof(*l));
+    l->threshold = threshold;
     l->reo_mult = 1;
     l->cursor = l->resend = pn0;
     l->recovery_end = l->spurious_end = pn0;
@@ -22,17 +23,23 @@ static bool is_delivered(const ErdmaSent *e, uint32_t una_msn,
     return e->len && una_off >= e->len && e->off <= una_off - e->len;
 }
 
+/* Numbers that matter at one time are closer together than 2^31. */
+static bool is_before(uint32_t a, uint32_t b)
+{
+    return (int32_t)(a - b) < 0;
+}
+
 static void note_top(ErdmaLoss *l, uint64_t pn)
 {
     unsigned i = l->n_top;
 
-    while (i > 0 && l->top[i - 1] < pn) {
+    while (i > 0 && is_before(l->top[i - 1], pn)) {
         i--;
     }
-    if (i == ERDMA_LOSS_PACKET_THRESHOLD) {
+    if (i == l->threshold) {
         return;
     }
-    if (l->n_top < ERDMA_LOSS_PACKET_THRESHOLD) {
+    if (l->n_top < l->threshold) {
         l->n_top++;
     }
     memmove(&l->top[i + 1], &l->top[i],
@@ -93,7 +100,7 @@ void erdma_loss_ack_range(ErdmaLoss *l, ErdmaSentMap *m, uint64_t first,
             continue;
         }
         /* Arrived after something that was sent later */
-        if (a->has_prior && pn < a->prior_pn) {
+        if (a->has_prior && is_before(pn, a->prior_pn)) {
             l->is_reordering_seen = true;
         }
         ack_one(l, m, e, pn, a);
@@ -101,13 +108,12 @@ void erdma_loss_ack_range(ErdmaLoss *l, ErdmaSentMap *m, uint64_t first,
     }
     erdma_sentmap_get(m, first)->run =
         MAX(erdma_sentmap_get(m, first)->run, last - first + 1);
-    for (pn = last; pn >= first && last - pn < ERDMA_LOSS_PACKET_THRESHOLD;
-         pn--) {
+    for (pn = last; pn >= first && last - pn < l->threshold; pn--) {
         bool is_known = false;
         unsigned i;
 
         for (i = 0; i < l->n_top; i++) {
-            is_known |= l->top[i] == pn;
+            is_known |= l->top[i] == (uint32_t)pn;
         }
         if (!is_known) {
             note_top(l, pn);
@@ -193,9 +199,8 @@ static bool is_lost(const ErdmaLoss *l, const ErdmaSent *e, uint64_t pn,
 {
     uint64_t when_ns;
 
-    if (!l->is_reordering_seen &&
-        l->n_top == ERDMA_LOSS_PACKET_THRESHOLD &&
-        pn < l->top[ERDMA_LOSS_PACKET_THRESHOLD - 1]) {
+    if (!l->is_reordering_seen && l->n_top == l->threshold &&
+        is_before(pn, l->top[l->threshold - 1])) {
         return true;
     }
     when_ns = e->sent_ns + l->rack_rtt_ns + reo_ns;
@@ -229,7 +234,7 @@ void erdma_loss_detect(ErdmaLoss *l, ErdmaSentMap *m, const ErdmaRtt *rtt,
             erdma_sentmap_set(m, e, ERDMA_SENT_ACKED);
             continue;
         }
-        if (!l->has_rack || !l->n_top || l->cursor > l->top[0] ||
+        if (!l->has_rack || !l->n_top || is_before(l->top[0], l->cursor) ||
             !is_lost(l, e, l->cursor, reo_ns, now_ns, &out->deadline_ns)) {
             break;
         }

@@ -14,20 +14,20 @@
 #include "rtt.h"
 #include "sentmap.h"
 
-/* This many later transmissions delivered: lost, while nothing reorders */
-#define ERDMA_LOSS_PACKET_THRESHOLD     3
 /* Recoveries without a spurious one after which the window shrinks again */
 #define ERDMA_LOSS_REO_RECOVERIES       16
 
 typedef struct ErdmaLoss {
-    /* The largest numbers acked, falling */
-    uint64_t top[ERDMA_LOSS_PACKET_THRESHOLD];
+    /* This many later transmissions delivered: lost, while nothing reorders */
+    uint8_t threshold;
     uint8_t n_top;
     bool has_rack;
     bool is_reordering_seen;
     bool is_in_recovery;
     uint8_t reo_mult;
     uint8_t n_recoveries;       /* without a spurious retransmission */
+    /* The largest numbers acked, falling; low 32 bits of @n_top numbers */
+    uint32_t top[ERDMA_XPORT_PACKET_THRESHOLD_MAX];
     uint64_t rack_sent_ns;      /* latest send time among acked ones */
     uint64_t rack_rtt_ns;
     uint64_t cursor;            /* everything below is acked or lost */
@@ -43,7 +43,7 @@ typedef struct ErdmaLoss {
 /* What one ack told; collected over its ranges. */
 typedef struct ErdmaAcked {
     bool has_prior;             /* prior_pn is the largest acked before */
-    uint64_t prior_pn;
+    uint32_t prior_pn;          /* its low 32 bits */
     uint64_t bytes;             /* newly acked, not counting lost ones */
     uint32_t n;                 /* newly acked transmissions */
     uint32_t n_ect;
@@ -66,7 +66,8 @@ typedef struct ErdmaLost {
     uint64_t deadline_ns;       /* look again then; NEVER */
 } ErdmaLost;
 
-void erdma_loss_init(ErdmaLoss *l, uint64_t pn0);
+/* @threshold: 1 to ERDMA_XPORT_PACKET_THRESHOLD_MAX */
+void erdma_loss_init(ErdmaLoss *l, uint64_t pn0, uint8_t threshold);
 
 /* Clears @a for an ack that was triggered by @trigger_pn. */
 void erdma_loss_ack_begin(const ErdmaLoss *l, uint64_t trigger_pn,

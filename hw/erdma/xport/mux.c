@@ -25,6 +25,7 @@ void erdma_xport_config_default(ErdmaXportConfig *cfg)
         .is_paced = true,
         .pacing_quantum_ns = 1 * MS,
         .use_ecn = true,
+        .packet_threshold = 3,
         .int_hops = 5,
         .cc = {
             .has_fast_convergence = true,
@@ -58,7 +59,9 @@ ErdmaXport *erdma_xport_new(const ErdmaXportOps *ops, void *opaque,
     x->cfg.retry_max = MIN(cfg->retry_max, 200);
     x->cfg.ack_every = MAX(cfg->ack_every, 1);
     x->cfg.rx_buffer = MAX(cfg->rx_buffer, 4096);
-    x->cfg.int_hops = MAX(1, MIN(cfg->int_hops, ERDMA_WIRE_INT_HOPS_MAX));
+    x->cfg.packet_threshold = MAX(1, MIN(cfg->packet_threshold,
+                                         ERDMA_XPORT_PACKET_THRESHOLD_MAX));
+    x->cfg.int_hops = MIN(cfg->int_hops, ERDMA_WIRE_INT_HOPS_MAX);
     x->conns = g_hash_table_new(NULL, NULL);
     erdma_timerheap_init(&x->timers);
     QTAILQ_INIT(&x->active);

@@ -46,6 +46,8 @@ typedef struct ErdmaXportMsg ErdmaXportMsg;
 #define ERDMA_XPORT_IP_UDP_LEN  28
 #define ERDMA_XPORT_MTU_MIN     256
 #define ERDMA_XPORT_MTU_MAX     65535
+/* Most later packets that the loss detection can wait for */
+#define ERDMA_XPORT_PACKET_THRESHOLD_MAX    8
 /* Below this number of messages not yet sent once, tx_room is called */
 #define ERDMA_XPORT_LOW_WATER   16
 
@@ -239,7 +241,13 @@ typedef struct ErdmaXportConfig {
      * the sender starts again from the first gap.  Both ends alike.
      */
     bool is_go_back_n;
-    uint8_t int_hops;           /* HPCC_INT: hops a packet has room for */
+    /*
+     * A packet is lost when this many sent later have arrived, as long as the
+     * path was not seen to reorder.
+     */
+    uint8_t packet_threshold;
+    /* HPCC_INT: hops a packet has room for, 0: packets have no INT space */
+    uint8_t int_hops;
     bool is_int_compact;
     ErdmaCcConfig cc;           /* parameters of the algorithms */
 } ErdmaXportConfig;
@@ -327,6 +335,12 @@ typedef struct ErdmaXportConnInfo {
     uint64_t ecn_episodes;      /* windows that had a mark and no loss */
     uint64_t undos;             /* episodes that proved to be spurious */
 } ErdmaXportConnInfo;
+
+/*
+ * Do packets carry INT space, as @cfg asks for it?  Not where it would take
+ * more than half of a packet.
+ */
+bool erdma_xport_int_fits(const ErdmaXportConfig *cfg);
 
 /* Fills @cfg with the defaults of a device in a virtual machine. */
 void erdma_xport_config_default(ErdmaXportConfig *cfg);
