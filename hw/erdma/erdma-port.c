@@ -163,6 +163,12 @@ static void erdma_port_trace(void *opaque, ErdmaEvent event, uint32_t id,
     }
 }
 
+static const char *erdma_port_cause(ErdmaXportCause cause)
+{
+    return cause == ERDMA_XPORT_CAUSE_LOSS ? "loss" :
+           cause == ERDMA_XPORT_CAUSE_MARK ? "mark" : "timeout";
+}
+
 static void erdma_port_xport_trace(void *opaque, uint32_t qpn,
                                    ErdmaXportEvent event, uint64_t a,
                                    uint64_t b)
@@ -199,6 +205,24 @@ static void erdma_port_xport_trace(void *opaque, uint32_t qpn,
         break;
     case ERDMA_XPORT_EV_DROP:
         trace_erdma_xport_drop(name, qpn, a, b);
+        break;
+    case ERDMA_XPORT_EV_CONGESTION:
+        trace_erdma_xport_congestion(name, qpn, erdma_port_cause(a), b);
+        break;
+    case ERDMA_XPORT_EV_RECOVERED:
+        trace_erdma_xport_recovered(name, qpn, a, b);
+        break;
+    case ERDMA_XPORT_EV_UNDO:
+        trace_erdma_xport_undo(name, qpn, a, b);
+        break;
+    case ERDMA_XPORT_EV_ROUND:
+        trace_erdma_xport_round(name, qpn, a, b);
+        break;
+    case ERDMA_XPORT_EV_ALPHA:
+        trace_erdma_xport_alpha(name, qpn, a, b);
+        break;
+    case ERDMA_XPORT_EV_ECN_OFF:
+        trace_erdma_xport_ecn_off(name, qpn, a, b);
         break;
     case ERDMA_XPORT_EV_COUNT:
         g_assert_not_reached();

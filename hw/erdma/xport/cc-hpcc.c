@@ -127,8 +127,10 @@ static void hpcc_info(const ErdmaCc *cc, ErdmaCcInfo *info)
 }
 
 /* A full round trip of feedback since the last change of the reference? */
-static bool round_is_over(ErdmaCcHpcc *h, const ErdmaCcAck *ack)
+static bool round_is_over(ErdmaCc *cc, const ErdmaCcAck *ack)
 {
+    ErdmaCcHpcc *h = cc->u.hpcc;
+
     if (!h->has_round) {
         h->has_round = true;
         h->round_end = ack->next_pn;
@@ -138,6 +140,7 @@ static bool round_is_over(ErdmaCcHpcc *h, const ErdmaCcAck *ack)
         return false;
     }
     h->round_end = ack->next_pn;
+    cc->n_rounds++;
     return true;
 }
 
@@ -268,7 +271,7 @@ static void hpcc_int_ack(ErdmaCc *cc, const ErdmaCcAck *ack)
     }
     if (!stack) {
         /* No link on the way stamps: what is left is additive increase. */
-        if (!h->has_history && round_is_over(h, ack)) {
+        if (!h->has_history && round_is_over(cc, ack)) {
             set_window(cc, h->wc + h->w_ai);
             h->wc = cc->cwnd;
         }
@@ -280,7 +283,7 @@ static void hpcc_int_ack(ErdmaCc *cc, const ErdmaCcAck *ack)
         h->history = *stack;
         h->history_ns = ack->now_ns;
         if (!h->has_round) {
-            round_is_over(h, ack);
+            round_is_over(cc, ack);
         }
         return;
     }
@@ -288,7 +291,7 @@ static void hpcc_int_ack(ErdmaCc *cc, const ErdmaCcAck *ack)
         return;
     }
     stage = control(cc, h->u, cfg->eta, cfg->max_stage);
-    if (round_is_over(h, ack)) {
+    if (round_is_over(cc, ack)) {
         h->wc = cc->cwnd;
         h->stage = stage;
     }
@@ -357,7 +360,7 @@ static void hpcc_rtt_ack(ErdmaCc *cc, const ErdmaCcAck *ack)
     if (!h->t_ns) {
         return;
     }
-    is_over = round_is_over(h, ack);
+    is_over = round_is_over(cc, ack);
     if (h->n_reprobes) {
         if (is_over && --h->n_reprobes == 0) {
             h->round_min = 0;
@@ -431,7 +434,7 @@ static void hpcc_ecn_ack(ErdmaCc *cc, const ErdmaCcAck *ack)
     }
     h->round_acked += ack->bytes;
     h->round_marked += ack->ce_bytes;
-    if (h->t_ns && round_is_over(h, ack)) {
+    if (h->t_ns && round_is_over(cc, ack)) {
         ecn_round(cc);
     }
 }
@@ -474,6 +477,7 @@ const ErdmaCcOps erdma_cc_hpcc_rtt = {
 
 const ErdmaCcOps erdma_cc_hpcc_ecn = {
     .name = "hpcc_ecn",
+    .has_alpha = true,
     .is_strict = true,
     .init = hpcc_init,
     .destroy = hpcc_destroy,

@@ -91,6 +91,7 @@ typedef struct ErdmaCcOps {
      * may be, so that on average it is the window.
      */
     bool is_strict;
+    bool has_alpha;             /* alpha steers it, not U */
     void (*init)(ErdmaCc *cc);
     void (*destroy)(ErdmaCc *cc);       /* NULL: nothing to free */
     void (*ack)(ErdmaCc *cc, const ErdmaCcAck *ack);
@@ -162,6 +163,7 @@ struct ErdmaCc {
     uint32_t initial_window;    /* bytes, 0: ten full packets */
     uint64_t cwnd;
     uint64_t ssthresh;          /* NO_SSTHRESH: not set */
+    uint32_t n_rounds;          /* HPCC: changes of the reference window */
     union {
         ErdmaCcNewReno reno;
         ErdmaCcCubic cubic;

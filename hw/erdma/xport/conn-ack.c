@@ -154,6 +154,8 @@ static void note_ecn(ErdmaXportConn *c, const ErdmaWireAck *a,
         (int32_t)(seen - tx->ect_acked) < 0) {
         tx->is_ecn_off = true;
         c->x->stats.ecn_failures++;
+        erdma_conn_trace(c, ERDMA_XPORT_EV_ECN_OFF, a->ce_packets,
+                         a->ect_packets);
         return;
     }
     *ce_packets = ce;
@@ -211,6 +213,9 @@ static void congestion(ErdmaXportConn *c, ErdmaCcEvent event,
         c->x->stats.ecn_episodes++;
         c->stats.ecn_episodes++;
     }
+    erdma_conn_trace(c, ERDMA_XPORT_EV_CONGESTION, event == ERDMA_CC_LOSS ?
+                     ERDMA_XPORT_CAUSE_LOSS : ERDMA_XPORT_CAUSE_MARK,
+                     tx->cc.cwnd);
     tx->cc.ops->congestion(&tx->cc, event, now_ns);
     erdma_conn_trace_cwnd(c);
 }
@@ -229,6 +234,24 @@ void erdma_conn_detect_loss(ErdmaXportConn *c, uint64_t now_ns)
     }
 }
 
+/* An HPCC round has ended: what does the next one build on? */
+static void trace_round(ErdmaXportConn *c)
+{
+    const ErdmaCc *cc = &c->tx.cc;
+    ErdmaCcInfo info = { 0 };
+
+    if (!c->x->ops->trace) {
+        return;
+    }
+    cc->ops->info(cc, &info);
+    if (cc->ops->has_alpha) {
+        erdma_conn_trace(c, ERDMA_XPORT_EV_ALPHA, info.alpha * 1e6,
+                         info.stage);
+    } else {
+        erdma_conn_trace(c, ERDMA_XPORT_EV_ROUND, info.u * 1e6, info.stage);
+    }
+}
+
 static void control_congestion(ErdmaXportConn *c, const ErdmaWire *w,
                                bool is_newest, const ErdmaAcked *acked,
                                uint64_t rtt_ns, uint64_t now_ns)
@@ -236,6 +259,7 @@ static void control_congestion(ErdmaXportConn *c, const ErdmaWire *w,
     ErdmaConnTx *tx = &c->tx;
     ErdmaCcStack stack;
     uint64_t cwnd;
+    uint32_t n_rounds = tx->cc.n_rounds;
     ErdmaCcAck ack = {
         .now_ns = now_ns,
         .bytes = acked->bytes,
@@ -264,6 +288,9 @@ static void control_congestion(ErdmaXportConn *c, const ErdmaWire *w,
     }
     cwnd = tx->cc.cwnd;
     tx->cc.ops->ack(&tx->cc, &ack);
+    if (tx->cc.n_rounds != n_rounds) {
+        trace_round(c);
+    }
     if (tx->cc.cwnd != cwnd) {
         erdma_conn_trace_cwnd(c);
     }
@@ -312,6 +339,27 @@ static void go_back(ErdmaXportConn *c, uint64_t now_ns)
     }
 }
 
+/* Was the ack the end of an episode, or is it known to be a mistake? */
+static void end_episode(ErdmaXportConn *c, const ErdmaAcked *acked,
+                        uint64_t now_ns)
+{
+    ErdmaConnTx *tx = &c->tx;
+    bool was_in_recovery = tx->loss.is_in_recovery;
+    uint32_t n_lost = tx->loss.n_episode_lost;
+    uint64_t cwnd = tx->cc.cwnd;
+
+    if (erdma_loss_ack_done(&tx->loss, &tx->sent, acked, now_ns)) {
+        c->x->stats.undos++;
+        c->stats.undos++;
+        tx->cc.ops->undo(&tx->cc);
+        erdma_conn_trace(c, ERDMA_XPORT_EV_UNDO, cwnd, tx->cc.cwnd);
+        erdma_conn_trace_cwnd(c);
+    }
+    if (was_in_recovery && !tx->loss.is_in_recovery) {
+        erdma_conn_trace(c, ERDMA_XPORT_EV_RECOVERED, n_lost, tx->cc.cwnd);
+    }
+}
+
 void erdma_conn_rx_ack(ErdmaXportConn *c, const ErdmaWire *w,
                        uint64_t now_ns)
 {
@@ -353,12 +401,7 @@ void erdma_conn_rx_ack(ErdmaXportConn *c, const ErdmaWire *w,
         c->x->stats.spurious += acked.n_spurious;
         c->stats.spurious += acked.n_spurious;
     }
-    if (erdma_loss_ack_done(&tx->loss, &tx->sent, &acked, now_ns)) {
-        c->x->stats.undos++;
-        c->stats.undos++;
-        tx->cc.ops->undo(&tx->cc);
-        erdma_conn_trace_cwnd(c);
-    }
+    end_episode(c, &acked, now_ns);
     if (acked.n_spurious) {
         erdma_conn_trace(c, ERDMA_XPORT_EV_SPURIOUS,
                          (uint32_t)acked.spurious_pn, tx->loss.reo_mult);

@@ -380,6 +380,8 @@ static void timeout(ErdmaXportConn *c, uint64_t now_ns)
                      rto_deadline(c) - now_ns);
     erdma_loss_all(&tx->loss, &tx->sent, true, &lost);
     erdma_conn_note_lost(c, &lost);
+    erdma_conn_trace(c, ERDMA_XPORT_EV_CONGESTION, ERDMA_XPORT_CAUSE_TIMEOUT,
+                     tx->cc.cwnd);
     tx->cc.ops->timeout(&tx->cc, pipe, now_ns);
     erdma_conn_trace_cwnd(c);
 }

@@ -151,8 +151,25 @@ typedef enum ErdmaXportEvent {
     ERDMA_XPORT_EV_CWND,        /* window, slow-start threshold or reference */
     ERDMA_XPORT_EV_CE,          /* newly marked packets, newly ECT packets */
     ERDMA_XPORT_EV_DROP,        /* enum ErdmaXportDrop, packet number */
+    /*
+     * Why the window changes: one of these goes before EV_CWND, which by
+     * itself means that acks let it grow, or that HPCC adjusts it.
+     */
+    ERDMA_XPORT_EV_CONGESTION,  /* enum ErdmaXportCause, window until now */
+    ERDMA_XPORT_EV_RECOVERED,   /* packets lost since, window; episode's end */
+    ERDMA_XPORT_EV_UNDO,        /* window until now, window that comes back */
+    ERDMA_XPORT_EV_ROUND,       /* HPCC: millionths of U, stage */
+    ERDMA_XPORT_EV_ALPHA,       /* HPCC_ECN: millionths of alpha, stage */
+    ERDMA_XPORT_EV_ECN_OFF,     /* marks and ECT packets that the peer says */
     ERDMA_XPORT_EV_COUNT,
 } ErdmaXportEvent;
+
+/* What began a recovery episode */
+typedef enum ErdmaXportCause {
+    ERDMA_XPORT_CAUSE_LOSS,
+    ERDMA_XPORT_CAUSE_MARK,
+    ERDMA_XPORT_CAUSE_TIMEOUT,
+} ErdmaXportCause;
 
 /* Why an incoming datagram was dropped: index into drops[] below */
 typedef enum ErdmaXportDrop {
