@@ -67,7 +67,8 @@ def _keep_edited(path, known):
 
 def _remove_listed(directory, manifest):
     scripts = manifest.get('scripts', {})
-    for name in manifest.get('files', []):
+    for name in filter(lambda n: isinstance(n, str),
+                       manifest.get('files') or []):
         path = directory / name
         # A manifest is only a file: nothing outside of this directory.
         if directory.resolve() not in path.resolve().parents:
