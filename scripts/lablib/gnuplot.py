@@ -70,6 +70,7 @@ class Panel:
 
     def __init__(self, title=''):
         self.title = title
+        self.shaded = 0         # grey up to this x
         self.curves = []        # (data name, style)
         self.settings = []      # lines of gnuplot
 
@@ -92,7 +93,7 @@ class Figure:
         self.legend = []        # (title, style) in a row below
         self.panel_height = 260
         self.columns = 1
-        self.bottom = 50        # for tic labels and xlabel
+        self.bottom = 36        # for tic labels and xlabel
 
     def add_data(self, rows):
         """Makes a data block; returns its name."""
@@ -107,8 +108,12 @@ class Figure:
         return -(-len(self.panels) // self.columns)
 
     def height(self):
-        return 48 + self._rows() * (self.panel_height + 26) + \
+        return self._head() + self._rows() * (self.panel_height + 26) + \
             self.bottom + 22 * self._legend_shape()[1]
+
+    def _head(self):
+        """Room for the title, and for those of the first panels"""
+        return 56 if any(panel.title for panel in self.panels) else 40
 
     def _legend_shape(self):
         """How many entries beside and below each other"""
@@ -122,10 +127,11 @@ class Figure:
     def _place(self, index, height):
         """Margins of a panel, as shares of the picture"""
         row, column = index // self.columns, index % self.columns
-        width = (WIDTH - LEFT - RIGHT - 60 * (self.columns - 1)) \
+        gap = 30
+        width = (WIDTH - LEFT - RIGHT - gap * (self.columns - 1)) \
             / self.columns
-        left = LEFT + column * (width + 60)
-        top = height - 48 - 20 - row * (self.panel_height + 26)
+        left = LEFT + column * (width + gap)
+        top = height - self._head() - row * (self.panel_height + 26)
         return [f'set lmargin at screen {left / WIDTH:.5f}',
                 f'set rmargin at screen {(left + width) / WIDTH:.5f}',
                 f'set tmargin at screen {top / height:.5f}',
@@ -139,15 +145,21 @@ class Figure:
         lines += self.settings + panel.settings
         if panel.title:
             lines.append(f'set label 98 {quote(panel.title)} at graph 0,'
-                         f'{1 + 11 / self.panel_height:.4f} left')
+                         f'{1 + 11 / self.panel_height:.4f} left font '
+                         f'",{9 if self.columns > 2 else 11}"')
         lines.append(f'set xlabel {quote(self.xlabel)}' if is_last
                      else 'unset xlabel')
         if not is_last:
             lines.append('set format x ""')
+        if index % self.columns:
+            lines.append('set format y ""')     # as in the first column
+        if panel.shaded:
+            lines.append('set object 1 rectangle from graph 0,0 to first '
+                         f'{panel.shaded:g}, graph 1 fillcolor rgb "#eeeeee" '
+                         'fillstyle solid noborder behind')
         lines.append('plot ' + ', '.join(
             f'{data} {style} notitle' for data, style in panel.curves))
-        if not is_last:
-            lines.append('set format x')
+        lines += ['set format', 'unset object']
         return lines
 
     def _legend(self, height):

@@ -12,7 +12,7 @@ from . import gnuplot, series
 from .gnuplot import ALGORITHMS, PALETTE, Figure, Panel
 from .metrics import BY_NAME, completions
 
-MAX_PANELS = 12
+MAX_PANELS = 24
 MAX_CURVES = 16
 UNITS = {'': 1, '%': 0.01, 'ns': 1e-9, 'us': 1e-6, 'ms': 1e-3, 's': 1,
          'bit/s': 1, 'kbit/s': 1e3, 'mbit/s': 1e6, 'gbit/s': 1e9,
@@ -57,6 +57,10 @@ def first_runs(data):
     return list(found.values())
 
 
+def warm_up_us(run):
+    return run.get('settings', {}).get('warm-up', 0) / 1e3
+
+
 def time_unit(last_us):
     for unit, factor in (('s', 1e6), ('ms', 1e3)):
         if last_us >= 2 * factor:
@@ -64,42 +68,73 @@ def time_unit(last_us):
     return 'us', 1
 
 
-def _panels_of_series(data, directory, name, ylabel, read, note=''):
+def _grid(axes, panels):
+    """The panels in rows, and how many columns: the algorithms, or whatever
+    varies fastest, side by side if they fit."""
+    lengths = [len(axis['values']) for axis in axes]
+    fast = lengths[-1] if len(lengths) > 1 else 1
+    slow = len(panels) // fast
+    if 1 < fast <= 4:
+        return panels, fast
+    if fast > 4 and 1 < slow <= 4 and slow * fast == len(panels):
+        return [panels[k * fast + i] for i in range(fast)
+                for k in range(slow)], slow
+    return panels, 1 if len(panels) <= 6 else 2
+
+
+def _top(curves):
+    """The largest value, and whether it is that of the warm-up alone."""
+    values = [(us >= warm_up, value) for warm_up, some in curves
+              for *_, points in some for us, value in points]
+    highest = max(value for _, value in values)
+    later = max((value for is_later, value in values if is_later),
+                default=highest)
+    if 0 < later < highest / 4:
+        return 1.5 * later, highest
+    return highest, None
+
+
+def _panels_of_series(data, name, quantity, unit, read):
     """A panel per point; read(run) gives its curves
-    [(title, colour, width, [(us, value)])]."""
-    runs = first_runs(data)
-    curves = [(run, read(run)) for run in runs[:MAX_PANELS]]
+    [(title, style, [(us, value)])]."""
+    runs = first_runs(data)[:MAX_PANELS]
+    curves = [(run, read(run)) for run in runs]
     curves = [(run, some) for run, some in curves
               if any(points for *_, points in some)]
     if not curves:
         return None
     last = max(points[-1][0] for _, some in curves for *_, points in some
                if points)
-    unit, factor = time_unit(last)
-    figure = Figure(name, data['title'] + note, f'time, {unit}', ylabel)
-    top = max(value for _, some in curves for *_, points in some
-              for _, value in points)
-    figure.settings = [f'set xrange [0:{last / factor:g}]',
-                       f'set yrange [0:{1.05 * top or 1:g}]']
-    if len(curves) > 2:
-        figure.panel_height = 130 if len(curves) <= 6 else 110
-        if top > 0:
-            figure.settings.append('set ytics '
-                                   f'{gnuplot.nice_step(top, 4):g}')
-    if len(curves) > 6:
-        figure.columns = 2
+    x_unit, factor = time_unit(last)
+    top, cut = _top([(warm_up_us(run), some) for run, some in curves])
+    title = data['title']
+    if cut:
+        title += f' (start cut off: {cut:.{0 if cut > 99 else 1}f} {unit})'
+    x_label = f'time, {x_unit}'
+    if any(warm_up_us(run) for run, _ in curves):
+        x_label += ' (grey: warm-up)'
+    figure = Figure(name, title, x_label, f'{quantity}, {unit}')
     titles = {}
     for run, some in curves:
         panel = Panel(describe(run, data['axes']))
-        for title, colour, width, points in some:
+        panel.shaded = warm_up_us(run) / factor
+        for curve, style, points in some:
             block = figure.add_data([(us / factor, value) for us, value
                                      in gnuplot.thin(points)])
-            style = f'lc rgb "{colour}" lw {width}'
             panel.add(block, f'using 1:2 with lines {style}')
-            titles.setdefault(title, style)
+            titles.setdefault(curve, style)
         figure.panels.append(panel)
-    if len(titles) > 1:
-        figure.legend = [(t, s) for t, s in titles.items() if t]
+    figure.panels, figure.columns = _grid(data['axes'], figure.panels)
+    if len(figure.panels) > 2:
+        figure.panel_height = 130 if figure.columns == 1 else 110
+    figure.settings = [
+        f'set xrange [0:{last / factor:g}]',
+        f'set yrange [0:{1.05 * top or 1:g}]', 'set xtics '
+        f'{gnuplot.nice_step(last / factor, 8 // figure.columns + 1):g}']
+    if top > 0:
+        figure.settings.append(
+            f'set ytics {gnuplot.nice_step(1.05 * top, 5):g}')
+    figure.legend = [(t, s) for t, s in titles.items() if t]
     return figure
 
 
@@ -110,30 +145,30 @@ def _flow_curves(directory, column, scale):
         flows = list(dict.fromkeys(row['flow'] for row in rows))
         rows = series.since_start(rows)
         curves = []
+        if column == 'cwnd' and len(flows) == 1:
+            points = series.column(rows, 'reference', 'flow', flows[0])
+            curves.append(('reference window', f'lc rgb "{gnuplot.GREY}" '
+                           'lw 2.5', [(t, v * scale) for t, v in points
+                                      if v > 0]))
         for i, flow in enumerate(flows[:MAX_CURVES]):
             points = series.column(rows, column, 'flow', flow)
             colour = algorithm_colour(run['algorithm']) \
                 if len(flows) == 1 else PALETTE[i % len(PALETTE)]
-            title = f'flow {flow}' if len(flows) <= len(PALETTE) else ''
-            curves.append((title, colour, 1 if len(flows) <= 8 else 0.6,
+            title = f'flow {flow}' if 1 < len(flows) <= len(PALETTE) else ''
+            curves.append((title, f'lc rgb "{colour}" '
+                           f'lw {1 if len(flows) <= 8 else 0.6}',
                            [(t, v * scale) for t, v in points]))
-        if column == 'cwnd' and len(flows) == 1:
-            points = series.column(rows, 'reference', 'flow', flows[0])
-            points = [(t, v * scale) for t, v in points if v > 0]
-            if points:
-                curves.append(('reference window', gnuplot.BLACK, 0.6,
-                               points))
-        return curves
+        return [curve for curve in curves if curve[2]]
     return read
 
 
 def plot_window(data, directory):
-    return _panels_of_series(data, directory, 'window', 'window, KB',
+    return _panels_of_series(data, 'window', 'window', 'KB',
                              _flow_curves(directory, 'cwnd', 1e-3))
 
 
 def plot_rate(data, directory):
-    return _panels_of_series(data, directory, 'rate', 'goodput, Gbit/s',
+    return _panels_of_series(data, 'rate', 'goodput', 'Gbit/s',
                              _flow_curves(directory, 'goodput_bps', 1e-9))
 
 
@@ -141,12 +176,16 @@ def plot_queue(data, directory):
     def read(run):
         rows = series.read(directory / 'series', 'links', run['label'])
         links = list(dict.fromkeys(row['link'] for row in rows))
-        return [(link, PALETTE[i % len(PALETTE)] if len(links) > 1 else
-                 algorithm_colour(run['algorithm']), 1,
-                 [(t, v / 1e3) for t, v in
-                  series.column(rows, 'queue', 'link', link)])
-                for i, link in enumerate(links)]
-    return _panels_of_series(data, directory, 'queue', 'queue, KB', read)
+        curves = []
+        for i, link in enumerate(links):
+            colour = PALETTE[i % len(PALETTE)] if len(links) > 1 else \
+                algorithm_colour(run['algorithm'])
+            curves.append((link if len(links) > 1 else '',
+                           f'lc rgb "{colour}" lw 1',
+                           [(t, v / 1e3) for t, v in
+                            series.column(rows, 'queue', 'link', link)]))
+        return curves
+    return _panels_of_series(data, 'queue', 'queue', 'KB', read)
 
 
 def x_axis(axes):
@@ -371,6 +410,10 @@ def draw(out, data, say):
         if name == 'none':
             continue
         figure = make(name, data, out.path)
+        if figure and len(figure.panels) == MAX_PANELS < \
+                len(data['summary']):
+            say(f'warning: plots: {name}: shows {MAX_PANELS} of '
+                f'{len(data["summary"])} points')
         if figure is None:
             if data['plots']:
                 say(f'warning: plots: {name}: the results have nothing for '

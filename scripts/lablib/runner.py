@@ -48,7 +48,8 @@ def _carry_out(plan, backend, directory, jobs, say):
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
-    return [done[run.label] for run in plan.runs]
+    return [dict(done[run.label], settings=run.settings, groups=run.flows)
+            for run in plan.runs]
 
 
 def _read(path):
