@@ -367,7 +367,9 @@ static uint32_t qerdma_modify_cfg(const QErdmaQp *qp, uint8_t state)
     uint32_t cfg = 0;
 
     cfg = FIELD_DP32(cfg, ERDMA_CMD_MODIFY_QP_CFG, QPN, qp->qpn);
-    cfg = FIELD_DP32(cfg, ERDMA_CMD_MODIFY_QP_CFG, CC, ERDMA_CC_CUBIC);
+    /* What the device proposed, as both ends have the same. */
+    cfg = FIELD_DP32(cfg, ERDMA_CMD_MODIFY_QP_CFG, CC,
+                     FIELD_EX64(qp->dev->cap1, ERDMA_DEV_CAP1, DEFAULT_CC));
     return FIELD_DP32(cfg, ERDMA_CMD_MODIFY_QP_CFG, STATE, state);
 }
 
