@@ -10,6 +10,7 @@
 #
 #   vmlinux            uncompressed kernel, for -kernel (PVH entry)
 #   modules.cpio.zst   initramfs part with /usr/lib/modules/VERSION
+#   addon-*.cpio.zst   more modules, those of addons/*.list
 #   version            the kernel's full version
 #   config             the kernel's configuration
 #   sources.sha256     checksums of the driver sources that were compiled
@@ -86,6 +87,7 @@ mmdebstrap --quiet --variant=extract \
     --extract-hook="$here/fetch-hook.sh \"\$1\"" \
     --extract-hook="upload $here/chroot-build.sh /chroot-build.sh" \
     --extract-hook="upload $here/modules.list /modules.list" \
+    --extract-hook="copy-in $here/addons /" \
     --extract-hook="chroot \"\$1\" /bin/sh /chroot-build.sh" \
     --extract-hook="sync-out /out $out" \
     "$suite" /dev/null "$@" > "$out/build.log" 2>&1 ||

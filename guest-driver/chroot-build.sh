@@ -98,11 +98,13 @@ tree=/tree/usr/lib/modules/$version
 mkdir -p "$tree/updates"
 ln -s usr/lib /tree/lib     # depmod looks there
 depmod -b /kernel "$version"
+# Prints where in the tree it is.
 put()
 {
     rel=${1#"$from"/}
     rel=${rel#/kernel/lib/modules/"$version"/}
     rel=${rel%.xz}
+    echo "./${tree#/tree/}/$rel"
     [ ! -e "$tree/$rel" ] || return 0
     mkdir -p "$tree/${rel%/*}"
     case $1 in
@@ -121,21 +123,40 @@ for m in erdma siw; do
     modinfo "$tree/updates/$m.ko"
     wanted="$wanted $(modinfo -F depends "$tree/updates/$m.ko" | tr , ' ')"
 done
-for m in $wanted; do
-    files=$(deps "$m")
-    if [ -z "$files" ]; then
-        grep -q "/${m}\.ko" "$from/modules.builtin" ||
-            echo "no module $m in this kernel"
-    fi
-    for f in $files; do
-        put "$f"
+put_all()
+{
+    for m; do
+        files=$(deps "$m")
+        if [ -z "$files" ]; then
+            grep -q "/${m}\.ko" "$from/modules.builtin" ||
+                echo "no module $m in this kernel" >&2
+        fi
+        for f in $files; do
+            put "$f"
+        done
     done
+}
+# shellcheck disable=SC2086
+put_all $wanted | LC_ALL=C sort -u > /base.txt
+for list in /addons/*.list; do
+    # shellcheck disable=SC2046
+    put_all $(grep -v '^#' "$list") | LC_ALL=C sort -u |
+        LC_ALL=C comm -13 /base.txt - > "$list.files"
 done
 cp "$from/modules.order" "$from/modules.builtin" "$tree/"
 [ ! -e "$from/modules.builtin.modinfo" ] ||
     cp "$from/modules.builtin.modinfo" "$tree/"
+# The guest's own index knows the add-ons' modules, too: there is no need to
+# run depmod in a guest.
 depmod -b /tree "$version"
 rm /tree/lib
+for list in /addons/*.list; do
+    name=$(basename "$list" .list)
+    (cd /tree && cpio --quiet -o -H newc -R 0:0) < "$list.files" \
+        > "/$name.cpio"
+    zstd -q -f -9 -T0 "/$name.cpio" -o "$out/addon-$name.cpio.zst"
+done
+cat /addons/*.files | (cd /tree && xargs rm -f)
 (cd /tree && find . -mindepth 1 | LC_ALL=C sort |
     cpio --quiet -o -H newc -R 0:0) > /modules.cpio
 zstd -q -f -9 -T0 /modules.cpio -o $out/modules.cpio.zst

@@ -107,7 +107,7 @@ def cmd_start(args):
         device=args.device, nic=args.nic, mtu=args.mtu, smp=args.smp,
         mem=args.mem, accel=args.accel, qemu=args.qemu, cmdline=args.append,
         restrict=args.restrict, cold=args.cold, dump=args.dump,
-        netem=args.netem)
+        netem=args.netem, addons=args.addon)
     # What takes long when it is not cached: here, where it is seen.
     GuestSet(options).prepare()
     began = time.monotonic()
@@ -280,6 +280,9 @@ def parse():
     p.add_argument("--mem", default="1G", metavar="SIZE")
     p.add_argument("--accel", default="tcg", choices=["tcg", "kvm", "auto"],
                    help="auto: KVM if a guest really runs with it")
+    p.add_argument("--addon", action="append", default=[], metavar="NAME",
+                   help="an add-on to the image: storage (fio, nvme, NFS, "
+                        "iSCSI)")
     p.add_argument("--append", default="", metavar="ARGS",
                    help="more kernel parameters")
     p.add_argument("--restrict", action="store_true",

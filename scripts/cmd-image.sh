@@ -1,18 +1,21 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 # summary: make the guest image (Debian user space, kernel, erdma.ko)
-#: usage: ./erdma image [--kernel SERIES] [--path]
+#: usage: ./erdma image [--kernel SERIES] [--addon NAME] [--path]
 #:
 #: Makes what a guest boots from: Debian's kernel, the unmodified erdma and siw
 #: modules built for it, and a small user space with rdma-core and perftest.
 #: The result is kept in the cache and made again only when a recipe changed.
 #:
 #:   --kernel SERIES  6.12 (trixie, default), 6.1 (bookworm) or 7 (backports)
-#:   --path           only print where the image is or would be
+#:   --addon NAME     an add-on for guests of that kernel instead of the image:
+#:                    storage (fio, NVMe over fabrics, NFS, iSCSI)
+#:   --path           only print where the image (the add-on) is or would be
 
 . "$(dirname -- "$(readlink -f -- "$0")")/lib.sh"
 
 series=6.12
+addon=
 only_path=
 while [ $# -gt 0 ]; do
     case $1 in
@@ -20,6 +23,11 @@ while [ $# -gt 0 ]; do
     --kernel)
         [ $# -ge 2 ] || die_usage "image: --kernel needs a value"
         series=$2
+        shift 2
+        ;;
+    --addon)
+        [ $# -ge 2 ] || die_usage "image: --addon needs a value"
+        addon=$2
         shift 2
         ;;
     --path)
@@ -35,6 +43,10 @@ case $series in
 6.12 | 7 | 7.*) ;;
 *) die_usage "image: unknown kernel series '$series' (6.1, 6.12 or 7)" ;;
 esac
+case $addon in
+'' | storage) ;;
+*) die_usage "image: unknown add-on '$addon' (storage)" ;;
+esac
 
 # The name of an entry says what it was made from. The exact kernel and package
 # versions are the mirror's at that time; the entry says which they were.
@@ -43,11 +55,22 @@ key() {
         cut -c 1-12
 }
 
-user_key=$(key "$root/images" "$root/tests/guest/programs")
+if [ -n "$addon" ]; then
+    user_script=$root/addons/$addon/build.sh
+    user_key=$(key "$root/addons/$addon")
+    user_entry=guest-addon-$addon-$suite-$user_key
+    user_label="guest add-on $addon ($suite)"
+    what=addon-$addon
+else
+    user_script=$root/images/build.sh
+    user_key=$(key "$root/images" "$root/tests/guest/programs")
+    user_entry=guest-user-$suite-$user_key
+    user_label="guest user space ($suite)"
+    what=image
+fi
 kernel_key=$(key "$root/guest-driver")
-user_entry=guest-user-$suite-$user_key
 kernel_entry=guest-kernel-$series-$kernel_key
-entry=guest-image-$series-$user_key-$kernel_key
+entry=guest-$what-$series-$user_key-$kernel_key
 
 if [ -n "$only_path" ]; then
     printf '%s\n' "$cache/$entry"
@@ -61,8 +84,7 @@ need_space "${TMPDIR:-/tmp}" 3000
 
 # Both parts download and unpack a lot, each with one thread: at the same time.
 sh "$root/scripts/cache.sh" make "$user_entry" \
-    "guest user space ($suite)" \
-    sh "$root/images/build.sh" --suite "$suite" --out . &
+    "$user_label" sh "$user_script" --suite "$suite" --out . &
 user_job=$!
 status=0
 sh "$root/scripts/cache.sh" make "$kernel_entry" \
@@ -71,6 +93,13 @@ sh "$root/scripts/cache.sh" make "$kernel_entry" \
 wait "$user_job" || status=$?
 [ "$status" -eq 0 ] || exit "$status"
 
+if [ -n "$addon" ]; then
+    cache_make "$entry" "guest add-on $addon for kernel $series" \
+        sh "$root/addons/join.sh" "$cache/$user_entry/user.cpio.zst" \
+        "$cache/$kernel_entry/addon-$addon.cpio.zst"
+    say "guest add-on $addon is ready"
+    exit 0
+fi
 cache_make "$entry" "guest image for kernel $series" \
     sh "$root/images/join.sh" "$cache/$user_entry" "$cache/$kernel_entry"
 say "guest image with kernel $(cat "$cache/$entry/version") is ready"

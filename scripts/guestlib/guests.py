@@ -14,7 +14,7 @@ import tempfile
 import time
 from dataclasses import dataclass, field
 
-from . import accel, netem, paths
+from . import accel, addons, netem, paths
 from .agent import STATUS_TIMEOUT
 from .errors import GuestError
 from .machine import Base, Machine, listens, spawn, tail
@@ -44,6 +44,7 @@ class Options:
     qemu: list = field(default_factory=list)    # more QEMU arguments
     cmdline: str = ""           # more kernel parameters
     restrict: bool = False      # the user network ends at its gateway
+    addons: list = field(default_factory=list)  # see guestlib/addons.py
     cold: bool = False          # boot, whether or not there is a saved state
     dump: bool = False          # the link's frames go to LOGDIR/guestI.pcap
     # Emulated links, each "[GUEST:][tx:|rx:]NAME=VALUE,...", see netem.py.
@@ -240,6 +241,7 @@ class GuestSet:
         o = self.options
         base = Base(o.kernel, None, "tcg", o.smp, o.mem, o.cmdline)
         base.accel = accel.choose(o.accel, base)
+        self._addons = addons.disks(o.addons, o.kernel)
         return base, None if o.cold else base.saved_state()
 
     def start(self):
@@ -297,6 +299,7 @@ class GuestSet:
         machine.connect()
         guest = Guest(i, machine, self.options)
         guest.setup()
+        addons.install(guest, self._addons)
         self.guests[i] = guest
         self.guests = dict(sorted(self.guests.items()))
 

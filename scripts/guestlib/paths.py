@@ -41,11 +41,15 @@ def qemu_binary():
 
 
 @functools.lru_cache(None)
-def image(series):
-    """The directory of the guest image for this kernel, made if need be."""
-    step("image", "--kernel", series)
-    return subprocess.check_output(
-        [ERDMA, "image", "--kernel", series, "--path"], text=True).strip()
+def image(series, addon=None):
+    """The directory of the guest image for this kernel, or of an add-on to
+    it, made if need be."""
+    args = ["image", "--kernel", series]
+    if addon:
+        args += ["--addon", addon]
+    step(*args)
+    return subprocess.check_output([ERDMA, *args, "--path"],
+                                   text=True).strip()
 
 
 def cache_entry(name, label, command):
