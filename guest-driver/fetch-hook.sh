@@ -22,6 +22,9 @@ if [ -z "$version" ]; then
     exit 1
 fi
 abi=${version%-amd64}
+# Debian 12 names it after the kernel's series, later releases after its ABI.
+kbuild=$(apt-cache show --no-all-versions "linux-headers-$version" |
+    sed -n 's/^Depends:.*\(linux-kbuild-[^ ,]*\).*/\1/p')
 number=$(echo "$version" | sed 's/^\([0-9]*\.[0-9]*\).*/\1/')
 
 # From 7.x on the image package only depends on its parts.
@@ -36,6 +39,6 @@ cd "$root/debs"
 # shellcheck disable=SC2086
 apt-get -qq -o APT::Sandbox::User=root download \
     "linux-headers-$version" "linux-headers-$abi-common" \
-    "linux-kbuild-$abi" "linux-source-$number" $image
+    "$kbuild" "linux-source-$number" $image
 printf '%s\n' "$version" > version
 printf '%s\n' "$number" > number
