@@ -530,19 +530,21 @@ static const FilterNetemCounter filter_netem_counters[] = {
 
 #undef C
 
+static const NetemStats *filter_netem_stats(FilterNetem *s)
+{
+    static const NetemStats none;
+
+    return s->link ? netem_link_stats(s->link, filter_netem_now()) : &none;
+}
+
 static void filter_netem_get_counter(Object *obj, Visitor *v,
                                      const char *name, void *opaque,
                                      Error **errp)
 {
-    FilterNetem *s = FILTER_NETEM(obj);
     const FilterNetemCounter *c = opaque;
-    uint64_t value = 0;
+    uint64_t value = *(const uint64_t *)((const char *)
+        filter_netem_stats(FILTER_NETEM(obj)) + c->offset);
 
-    if (s->link) {
-        value = *(uint64_t *)((char *)netem_link_stats(s->link,
-                                                       filter_netem_now()) +
-                              c->offset);
-    }
     visit_type_uint64(v, name, &value, errp);
 }
 
@@ -559,13 +561,28 @@ static void filter_netem_get_integral(Object *obj, Visitor *v,
                                       const char *name, void *opaque,
                                       Error **errp)
 {
-    FilterNetem *s = FILTER_NETEM(obj);
-    double value = 0;
+    double value = filter_netem_stats(FILTER_NETEM(obj))->queue_integral;
 
-    if (s->link) {
-        value = netem_link_stats(s->link, filter_netem_now())->queue_integral;
-    }
     visit_type_number(v, name, &value, errp);
+}
+
+/* All of one moment, so that differences are exact however late they are */
+static void filter_netem_get_stats(Object *obj, Visitor *v, const char *name,
+                                   void *opaque, Error **errp)
+{
+    uint64_t now = filter_netem_now();
+    size_t i;
+
+    visit_start_struct(v, name, NULL, 0, &error_abort);
+    visit_type_uint64(v, "time-ns", &now, &error_abort);
+    filter_netem_get_queue(obj, v, "queue-bytes", NULL, &error_abort);
+    filter_netem_get_integral(obj, v, "queue-integral", NULL, &error_abort);
+    for (i = 0; i < ARRAY_SIZE(filter_netem_counters); i++) {
+        filter_netem_get_counter(obj, v, filter_netem_counters[i].name,
+                                 (void *)&filter_netem_counters[i],
+                                 &error_abort);
+    }
+    visit_end_struct(v, NULL);
 }
 
 /* Life */
@@ -661,6 +678,9 @@ static void filter_netem_class_init(ObjectClass *oc, ERDMA_CLASS_DATA *data)
                               filter_netem_get_integral, NULL, NULL, NULL);
     object_class_property_set_description(oc, "queue-integral", "byte "
                                           "seconds: over a time, the mean");
+    object_class_property_add(oc, "stats", "FilterNetemStats",
+                              filter_netem_get_stats, NULL, NULL, NULL);
+    object_class_property_set_description(oc, "stats", "all counters at once");
 }
 
 static const TypeInfo filter_netem_type = {

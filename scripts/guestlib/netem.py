@@ -70,6 +70,10 @@ class Netem:
         """These counters, or all, as a dict."""
         return {name: self.get(name) for name in names or COUNTERS}
 
+    def stats(self):
+        """All counters of one moment, and "time-ns", that moment."""
+        return self.get("stats")
+
     def drops(self):
         """Packets lost on this link, for whatever reason."""
         return sum(self.counters(*(x for x in COUNTERS
