@@ -7,6 +7,7 @@
   ./erdma lab run FILE [KEY=VALUE...]  run one, once per value of each list
                                        and per seed
   ./erdma lab plot DIR                 draw the plots of DIR again
+  ./erdma lab known-answers [...]      experiments whose results are known
 
 FILE is a path, or the name of a ready experiment.  The keys of a file:
 docs/congestion-control/simulator.md; results and plots:
@@ -76,7 +77,8 @@ def positive(text):
 def parse():
     parser = Parser(prog='./erdma lab', description=__doc__,
                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    subs = parser.add_subparsers(dest='command', metavar='list|run|plot')
+    subs = parser.add_subparsers(dest='command',
+                                 metavar='list|run|plot|known-answers')
     subs.add_parser('list', help='the experiments that are ready')
     run = subs.add_parser(
         'run', help='run an experiment',
@@ -101,6 +103,9 @@ def parse():
                      help='runs at once (as many as processors)')
     run.add_argument('--no-plots', action='store_true',
                      help='do without gnuplot')
+    # It has a parser of its own, see main().
+    subs.add_parser('known-answers', add_help=False,
+                    help='experiments whose results formulas predict')
     plot = subs.add_parser('plot', help='draw the plots of results again')
     plot.add_argument('directory', metavar='DIR')
     args, rest = parser.parse_known_args()
@@ -111,13 +116,16 @@ def parse():
     if rest:
         parser.error('unrecognized arguments: ' + ' '.join(rest))
     if not args.command:
-        parser.error('list, run or plot?')
+        parser.error('list, run, plot or known-answers?')
     return args
 
 
 def main():
-    args = parse()
     try:
+        if sys.argv[1:2] == ['known-answers']:
+            from lablib import known
+            return known.main(sys.argv[2:])
+        args = parse()
         if args.command == 'list':
             return list_ready()
         return run_file(args) if args.command == 'run' else plot_again(args)

@@ -22,6 +22,7 @@ import importlib
 # option -> module, what the help says.  The first is the default.
 BACKENDS = {
     'sim': ('sim', 'in the simulator, in virtual time (default)'),
+    'guests': ('guests', 'in linked guests, with perftest, in real time'),
 }
 
 

@@ -23,6 +23,7 @@ from lablib import metrics, plots, results, runner, series  # noqa: E402
 from lablib import stats, tables  # noqa: E402
 from lablib.errors import LabError  # noqa: E402
 from tap import Tap  # noqa: E402
+import test_guests  # noqa: E402
 
 READY = ['algorithm-comparison', 'burst-loss', 'fair-share', 'hpcc-queue',
          'incast', 'random-loss', 'rtt-unfairness', 'sr-vs-gbn']
@@ -409,6 +410,8 @@ def main():
         tap.point(False, 'build', str(error))
         return tap.done()
     check_stats(tap)
+    for check in test_guests.CHECKS:
+        check(tap)
     with tempfile.TemporaryDirectory() as scratch:
         lab = Lab(where / 'sim' / 'erdma-sim', pathlib.Path(scratch))
         for check in (check_ready, check_determinism, check_mistakes,
