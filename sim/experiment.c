@@ -5,7 +5,8 @@
 #include <math.h>
 #include "experiment.h"
 
-#define GIB     (1024ULL * 1024 * 1024)
+#define GIB             (1024ULL * 1024 * 1024)
+#define MANY_PACKETS    2e8
 
 static const char *const cc_names[] = {
     "newreno", "cubic", "hpcc_rtt", "hpcc_ecn", "hpcc_int",
@@ -306,6 +307,7 @@ static void warn_of_paths(const Experiment *e, const SimConfig *cfg,
                           void *opaque)
 {
     uint64_t rtt_ns = e->rtt_ns;
+    double packets;
     unsigned i;
 
     for (i = 0; i < e->n_extra; i++) {
@@ -322,6 +324,12 @@ static void warn_of_paths(const Experiment *e, const SimConfig *cfg,
     } else if (cfg->xport.rto_min_ns < 3 * rtt_ns) {
         warn(opaque, "rto-min", "below 3 rtt, the timeout comes before the "
              "tail-loss probe can help");
+    }
+    packets = (double)e->rate_bps * e->hops * e->duration_ns / 8e9 /
+              cfg->xport.mtu;
+    if (packets > MANY_PACKETS) {
+        warn(opaque, "duration", "more than 200 million packets at rate: "
+             "hours of computing");
     }
     if (experiment_n_pairs(e) > 1 && e->has_send_jitter &&
         !e->send_jitter_ns) {

@@ -50,7 +50,7 @@ static const Key keys[] = {
     { "title", KEY_TITLE, 0, 0, "of the experiment, for the plots" },
     { "plots", KEY_PLOTS, 0, 0,
       "list, what ./erdma lab draws: window, rate, queue, utilisation, "
-      "goodput, jain, queue-mean, retransmits, fct, none" },
+      "goodput, jain, queue-mean, retransmits, flows, fct, none" },
     { "topology", KEY_TOPOLOGY, E(topology), 0,
       "dumbbell, incast, parking-lot, chain" },
     { "senders", KEY_COUNT, E(senders), 0, "not for a parking lot" },
@@ -157,7 +157,7 @@ static const Limit limits[] = {
 
 const char *const key_plots[] = {
     "window", "rate", "queue", "utilisation", "goodput", "jain",
-    "queue-mean", "retransmits", "fct", "none", NULL,
+    "queue-mean", "retransmits", "flows", "fct", "none", NULL,
 };
 
 static const char *set_topology(int *out, const char *text)
@@ -220,7 +220,7 @@ static const char *check_plots(const char *text)
     for (i = 0; words[i]; i++) {
         if (!g_strv_contains(key_plots, g_strstrip(words[i]))) {
             return "a list of window, rate, queue, utilisation, goodput, "
-                   "jain, queue-mean, retransmits, fct; or none";
+                   "jain, queue-mean, retransmits, flows, fct; or none";
         }
     }
     return i ? NULL : "at least one plot, or none";

@@ -12,7 +12,7 @@ A backend is a module below with a class Backend:
              carries out a plan.Run, writes directory/flows-LABEL.csv and
              links-LABEL.csv (see series.py) if run.has_series(), and returns
              the run's result as a dict (see metrics.py)
-  close()    after the last run, whatever happened
+  close()    after the last run, or to end those that are under way
 
 What it cannot do with a plan it refuses in prepare(), as a LabError.
 """

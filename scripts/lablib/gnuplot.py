@@ -183,7 +183,6 @@ class Figure:
             f'set multiplot title {quote(self.title)} font ",13"',
             'set tics nomirror out', 'set border 3 lw 0.8',
             'set grid lc rgb "#dddddd" lw 0.6 lt 1', 'unset key',
-            'set pointintervalbox 0',
             f'set label 99 {quote(self.ylabel)} at screen '
             f'{16 / WIDTH:.4f},0.5 center rotate by 90']
         body += self._legend(height)

@@ -128,3 +128,29 @@ def summarise(plan, results):
             row['ci95'][metric.name] = ci
         rows.append(row)
     return rows
+
+
+FLOW_MEANS = ['goodput_bps', 'completion_us', 'retransmits', 'rtos']
+
+
+def _flow_value(flow, name):
+    value = flow.get(name)
+    return None if name == 'completion_us' and (value or -1) < 0 else value
+
+
+def summarise_flows(plan, results):
+    """The same for each flow: a row per point and flow, with FLOW_MEANS."""
+    by_label = {result['label']: result for result in results}
+    rows = []
+    for runs in plan.points():
+        flows = [by_label[run.label]['flows'] for run in runs]
+        for same in zip(*flows):
+            row = {'algorithm': runs[0].algorithm, 'point': runs[0].point,
+                   'flow': same[0]['flow'], 'runs': len(runs),
+                   'flow_algorithm': same[0]['algorithm'],
+                   'mean': {}, 'ci95': {}}
+            for name in FLOW_MEANS:
+                row['mean'][name], row['ci95'][name] = mean_ci(
+                    [_flow_value(flow, name) for flow in same])
+            rows.append(row)
+    return rows

@@ -14,6 +14,10 @@ from .metrics import BY_NAME, completions
 
 MAX_PANELS = 24
 MAX_CURVES = 16
+MAX_GROUPS = 12
+# yerrorbars leaves a hole where the value is.
+ERROR_BAR = ('using 1:3:(0):($4-$3) with vectors heads size graph 0.008,90 '
+             f'lc rgb "{gnuplot.BLACK}" lw 1.2')
 UNITS = {'': 1, '%': 0.01, 'ns': 1e-9, 'us': 1e-6, 'ms': 1e-3, 's': 1,
          'bit/s': 1, 'kbit/s': 1e3, 'mbit/s': 1e6, 'gbit/s': 1e9,
          'tbit/s': 1e12, 'b': 1, 'kb': 1e3, 'mb': 1e6, 'gb': 1e9,
@@ -224,6 +228,17 @@ def _y_range(metric, values):
     return f'[0:{1.15 * top or 1:g}]'
 
 
+def _name_places(figure, labels):
+    """Words below 1, 2, ... of the x axis"""
+    figure.settings.append('set xtics (' + ', '.join(
+        f'{gnuplot.quote(label)} {i + 1}'
+        for i, label in enumerate(labels)) + ')')
+    longest = max(map(len, labels))
+    if longest * len(labels) > 90:
+        figure.settings.append('set xtics rotate by -30')
+        figure.bottom = 30 + 5 * longest
+
+
 def _bars(data, name, metric):
     rows = [(row, _value(row, metric)) for row in data['summary']]
     rows = [(row, value) for row, value in rows if value]
@@ -235,21 +250,15 @@ def _bars(data, name, metric):
     figure.settings = [
         'set xrange [0.4:%g]' % (len(rows) + 0.6),
         'set yrange ' + _y_range(metric, [value for _, value in rows]),
-        'set xtics (' + ', '.join(
-            f'{gnuplot.quote(label)} {i + 1}'
-            for i, label in enumerate(labels)) + ')',
         'set grid noxtics']
-    if max(map(len, labels)) * len(labels) > 90:
-        figure.settings.append('set xtics rotate by -30')
-        figure.bottom = 30 + 5 * max(map(len, labels))
+    _name_places(figure, labels)
     for i, (row, (mean, low, high)) in enumerate(rows):
         block = figure.add_data([(i + 1, mean, low, high)])
         colour = algorithm_colour(row['algorithm'])
         panel.add(block, f'using 1:2:(0.6) with boxes lc rgb "{colour}" '
                   f'fillstyle solid 0.6 border lc rgb "{colour}"')
         if low != high:
-            panel.add(block, 'using 1:2:3:4 with yerrorbars lc rgb '
-                      f'"{gnuplot.BLACK}" lw 1.2 ps 0')
+            panel.add(block, ERROR_BAR)
         text = f'{mean:.3g}'
         panel.add(block, f'using 1:4:({gnuplot.quote(text)}) with labels '
                   'offset 0,0.7')
@@ -327,6 +336,42 @@ def _summary_plot(metric_name):
     return plot
 
 
+def plot_flows(data, directory):
+    """Mean goodput of each flow, a group of bars per point"""
+    groups = {}
+    for row in data['flow_summary']:
+        groups.setdefault((row['algorithm'], *row['point'].values()),
+                          []).append(row)
+    n = max(map(len, groups.values()))
+    if not 2 <= n <= len(PALETTE) or len(groups) > MAX_GROUPS:
+        return None
+    figure = Figure('flows', data['title'], '', 'goodput, Gbit/s')
+    panel = Panel()
+    width, top, labels = 0.8 / n, 0, []
+    for k, rows in enumerate(groups.values()):
+        labels.append(describe(rows[0], data['axes']))
+        for i, row in enumerate(rows):
+            mean = (row['mean']['goodput_bps'] or 0) / 1e9
+            ci = (row['ci95']['goodput_bps'] or 0) / 1e9
+            top = max(top, mean + ci)
+            block = figure.add_data([(k + 1 + (i + 0.5 - len(rows) / 2)
+                                      * width,
+                                      mean, mean - ci, mean + ci)])
+            panel.add(block, f'using 1:2:({0.9 * width:.3f}) with boxes lc '
+                      f'rgb "{PALETTE[i]}" fillstyle solid 0.6 border lc rgb '
+                      f'"{PALETTE[i]}"')
+            if ci:
+                panel.add(block, ERROR_BAR)
+    figure.settings = ['set xrange [0.4:%g]' % (len(groups) + 0.6),
+                       f'set yrange [0:{1.05 * top or 1:g}]',
+                       'set grid noxtics']
+    _name_places(figure, labels)
+    figure.legend = [(f'flow {i}', f'lc rgb "{PALETTE[i]}" lw 4')
+                     for i in range(n)]
+    figure.panels.append(panel)
+    return figure
+
+
 def _cdf(times, last):
     """Steps from 0 to 100 % at these times, on to the last time of all"""
     return [(times[0], 0),
@@ -390,16 +435,15 @@ SUMMARIES = {name: _summary_plot(metric) for name, metric in (
     ('utilisation', 'utilisation'), ('goodput', 'goodput_bps'),
     ('jain', 'jain'), ('queue-mean', 'queue_mean_bytes'),
     ('retransmits', 'retransmitted_share'))}
-PLOTS = [*SERIES, *SUMMARIES, 'fct']
+OTHERS = {'flows': plot_flows, 'fct': plot_fct}
+PLOTS = [*SERIES, *SUMMARIES, *OTHERS]
 
 
 def make(name, data, directory):
     """The figure, or None if the results have nothing for it."""
-    if name in SERIES:
-        return SERIES[name](data, directory)
     if name in SUMMARIES:
         return SUMMARIES[name](data, directory, name)
-    return plot_fct(data, directory)
+    return {**SERIES, **OTHERS}[name](data, directory)
 
 
 def draw(out, data, say):

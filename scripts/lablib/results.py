@@ -9,6 +9,7 @@
   flows.csv        a row per flow of each run
   summary.csv, summary.md
                    a row per point, with confidence
+  flow_summary.csv the same per flow
   series/          time series of each run
   plots/           PNG and SVG, and the gnuplot script that draws both
 

@@ -47,6 +47,7 @@ def _carry_out(plan, backend, directory, jobs, say):
                 progress.note(future.result())
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
+            backend.close()         # else the pool waits for what is running
             raise
     return [dict(done[run.label], settings=run.settings, groups=run.flows)
             for run in plan.runs]
@@ -65,12 +66,15 @@ def _write_tables(out, plan, name, runs):
     axes = plan.axes
     out.write('runs.csv', tables.runs_csv(axes, runs))
     out.write('flows.csv', tables.flows_csv(axes, runs))
+    flow_rows = metrics.summarise_flows(plan, runs)
+    out.write('flow_summary.csv', tables.flow_summary_csv(axes, flow_rows))
     out.write('summary.csv', tables.summary_csv(axes, rows))
     out.write('summary.md', tables.summary_md(plan, name, rows,
                                               results.total_hash(runs)))
     out.write('results.json', json.dumps(
         {'title': plan.title, 'plots': plan.plots, 'axes': axes,
          'backend': name, 'warnings': plan.warnings, 'summary': rows,
+         'flow_summary': flow_rows,
          'runs': runs}, indent=1) + '\n')
     return rows
 

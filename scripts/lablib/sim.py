@@ -3,6 +3,7 @@
 
 import json
 import subprocess
+import threading
 
 from .errors import LabError
 from .plan import simulator
@@ -12,20 +13,39 @@ class Backend:
     section = None
     max_jobs = None
 
+    def __init__(self):
+        self.lock = threading.Lock()
+        self.running = set()        # processes; None: no more of them
+
     def prepare(self, plan, say):
         pass
 
+    def _start(self, argv):
+        with self.lock:
+            if self.running is None:
+                raise LabError('stopped')
+            process = subprocess.Popen(argv, stdout=subprocess.PIPE,
+                                       stderr=subprocess.PIPE, text=True,
+                                       stdin=subprocess.DEVNULL)
+            self.running.add(process)
+            return process
+
     def run(self, run, directory, say):
-        argv = [simulator(), '--run', run.label, '-o', str(directory),
-                run.plan.path, *run.plan.replacing]
-        result = subprocess.run(argv, stdout=subprocess.PIPE, text=True,
-                                stderr=subprocess.PIPE, check=False,
-                                stdin=subprocess.DEVNULL)
-        if result.returncode:
+        process = self._start([simulator(), '--run', run.label, '-o',
+                               str(directory), run.plan.path,
+                               *run.plan.replacing])
+        out, complaint = process.communicate()
+        with self.lock:
+            if self.running is not None:
+                self.running.discard(process)
+        if process.returncode:
             raise LabError(f'{run.label}: '
-                           + (result.stderr.strip() or
-                              f'erdma-sim died ({result.returncode})'))
-        return json.loads(result.stdout)[0]
+                           + (complaint.strip() or
+                              f'erdma-sim died ({process.returncode})'))
+        return json.loads(out)[0]
 
     def close(self):
-        pass
+        with self.lock:
+            for process in self.running or ():
+                process.kill()
+            self.running = None

@@ -5,7 +5,7 @@ import csv
 import io
 import math
 
-from .metrics import METRICS, measure
+from .metrics import FLOW_MEANS, METRICS, measure
 
 # What a person looks at first; FCT only where flows have an end.
 SHOWN = ['goodput_bps', 'utilisation', 'jain', 'queue_mean_bytes',
@@ -78,6 +78,21 @@ def summary_csv(axes, rows):
         for metric in METRICS:
             line += [_number(row['mean'][metric.name]),
                      _number(row['ci95'][metric.name])]
+        lines.append(line)
+    return _csv(header, lines)
+
+
+def flow_summary_csv(axes, rows):
+    keys = _axes(axes)
+    header = ['algorithm', *keys, 'flow', 'flow_algorithm', 'runs']
+    for name in FLOW_MEANS:
+        header += [name, name + '_ci95']
+    lines = []
+    for row in rows:
+        line = [row['algorithm'], *[row['point'][key] for key in keys],
+                row['flow'], row['flow_algorithm'], row['runs']]
+        for name in FLOW_MEANS:
+            line += [_number(row['mean'][name]), _number(row['ci95'][name])]
         lines.append(line)
     return _csv(header, lines)
 

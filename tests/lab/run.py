@@ -164,6 +164,12 @@ def check_directory(tap, name, out):
         abs(float(row['goodput_bps_ci95']) - ci) <= 1e-6 * mean
         for row, (mean, ci) in zip(summary, means)),
               f'{name}: the summary is that of the runs', summary[:1])
+    per_flow = rows_of(out / 'flow_summary.csv')
+    total = sum(float(row['goodput_bps']) for row in per_flow)
+    tap.point(len(per_flow) == sum(len(run['flows']) for run in
+                                   data['runs'][::2]) and
+              close(total, sum(mean for mean, _ in means)),
+              f'{name}: means of flows add up', total)
     bad = []
     for run in data['runs']:
         flows = series.read(out / 'series', 'flows', run['label'])
@@ -320,8 +326,8 @@ def check_plots(tap, lab):
         tap.skip('plots', 'no gnuplot')
         return
     path = lab.file('lossy.conf', LOSSY)
-    draw(tap, lab, path, 'bars', ['window', 'queue', 'jain'],
-         'plots=window,queue,jain')
+    draw(tap, lab, path, 'bars', ['window', 'queue', 'jain', 'flows'],
+         'plots=window,queue,jain,flows')
     draw(tap, lab, ROOT / 'experiments/incast.conf', 'lines',
          ['fct', 'rate', 'goodput'], 'senders=2,4,8', 'flows.message=20KB',
          'algorithm=cubic,hpcc_int', 'plots=fct,rate,goodput')
