@@ -55,9 +55,8 @@ def list_ready():
 def run_file(args):
     from lablib import runner
     path = find_file(args.file)
-    name = 'stdin' if path == '-' else pathlib.Path(path).stem
     directory = pathlib.Path(args.o) if args.o else \
-        ROOT / 'build' / 'lab' / name
+        ROOT / 'build' / 'lab' / pathlib.Path(path).stem
     return runner.run(path, args.replace_keys, args.backend, directory,
                       args.replace or not args.o, not args.no_plots,
                       args.jobs, say)

@@ -52,6 +52,7 @@ class Plan:
 
     def __init__(self, path, replacing, section):
         self.path = path
+        self.copy = path        # that nobody edits while the runs go on
         self.replacing = list(replacing)
         self.section = section
         fields = json.loads(self._ask('--plan'))

@@ -91,6 +91,7 @@ def run(path, replacing, name, directory, may_replace, has_plots, jobs, say):
     results.claim(directory, may_replace)
     out = results.Directory(directory, plan, name)
     out.keep_experiment(content)
+    plan.copy = directory / 'experiment.conf'
     out.own(*[f'series/{what}-{run.label}.csv' for run in plan.runs
               if run.has_series() for what in ('flows', 'links')])
     say(f'{plan.title}: {len(plan.runs)} runs')

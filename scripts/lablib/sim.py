@@ -32,7 +32,7 @@ class Backend:
 
     def run(self, run, directory, say):
         process = self._start([simulator(), '--run', run.label, '-o',
-                               str(directory), run.plan.path,
+                               str(directory), str(run.plan.copy),
                                *run.plan.replacing])
         out, complaint = process.communicate()
         with self.lock:
