@@ -114,6 +114,9 @@ def _panels_of_series(data, name, quantity, unit, read):
     title = data['title']
     if cut:
         title += f' (start cut off: {cut:.{0 if cut > 99 else 1}f} {unit})'
+    n_flows = max(len(run['flows']) for run, _ in curves)
+    if name != 'queue' and n_flows > MAX_CURVES:
+        title += f' ({MAX_CURVES} of {n_flows} flows)'
     x_label = f'time, {x_unit}'
     if any(warm_up_us(run) for run, _ in curves):
         x_label += ' (grey: warm-up)'
@@ -281,8 +284,14 @@ def _x_values(axis, numbers):
                             f'{max(values) * 1.3:g}]'], unit
         if 0 not in values or not steps or max(steps) < 3:
             span = (max(values) - min(values)) or 1
-            return values, [f'set xrange [{min(values) - 0.05 * span:g}:'
-                            f'{max(values) + 0.05 * span:g}]'], unit
+            settings = [f'set xrange [{min(values) - 0.05 * span:g}:'
+                        f'{max(values) + 0.05 * span:g}]']
+            gaps = [b - a for a, b in zip(sorted(values),
+                                          sorted(values)[1:])]
+            if min(gaps, default=span) > span / 20:
+                settings.append('set xtics (' + ', '.join(
+                    f'{v:g}' for v in values) + ')')
+            return values, settings, unit
     tics = ', '.join(f'{gnuplot.quote(t)} {i}' for i, t in enumerate(texts))
     return list(range(len(texts))), [
         f'set xtics ({tics})', f'set xrange [-0.3:{len(texts) - 0.7:g}]'], ''
