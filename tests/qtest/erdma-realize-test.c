@@ -126,7 +126,7 @@ static void test_help(void)
             n++;
         }
     }
-    g_assert_cmpuint(n, ==, 9);
+    g_assert_cmpuint(n, ==, 11);
     qobject_unref(rsp);
     qtest_shutdown(qs);
 }
