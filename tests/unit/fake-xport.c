@@ -15,6 +15,7 @@ struct ErdmaXport {
 
 struct ErdmaXportConn {
     uint32_t msn;
+    bool is_expecting;
 };
 
 FakeXport fake_xport;
@@ -82,6 +83,11 @@ void erdma_xport_conn_send(ErdmaXportConn *conn, ErdmaXportMsg *msg)
 uint32_t erdma_xport_conn_unsent(const ErdmaXportConn *conn)
 {
     return conn->msn;
+}
+
+void erdma_xport_conn_expect(ErdmaXportConn *conn, bool is_expecting)
+{
+    conn->is_expecting = is_expecting;
 }
 
 void erdma_xport_conn_rx_resume(ErdmaXportConn *conn)

@@ -477,6 +477,25 @@ static void test_dereg_mid_read(Fixture *f, gconstpointer data)
     rig_expect(&f->qp->scq, ERDMA_OP_READ, 10, 0);
 }
 
+/*
+ * A read waits for its answer as long as the peer is there, and not a moment
+ * longer than retries take: its request was acked, but that is not enough.
+ */
+static void test_unanswered(Fixture *f, gconstpointer data)
+{
+    RigWr wr = wr_of(f, ERDMA_OP_READ, LEN);
+    RigCqe cqe;
+
+    rig_post_send(f->qp, &wr);
+    rig_run(f->rig, 10 * RIG_MS);
+    rig_msg_free(rig_peer_take(f->peer, ERDMA_XPORT_OP_READ_REQ));
+    rig_run(f->rig, 60 * RIG_S);
+    g_assert_false(rig_poll(&f->qp->scq, &cqe));
+    f->rig->is_cut = true;
+    rig_run(f->rig, 60 * RIG_S);
+    rig_expect(&f->qp->scq, ERDMA_OP_READ, ERDMA_WC_RETRY_EXC_ERR, 0);
+}
+
 int main(int argc, char **argv)
 {
     unsigned i;
@@ -502,5 +521,6 @@ int main(int argc, char **argv)
     ADD("no-atomics", test_no_atomics);
     ADD("dereg/send", test_dereg_mid_send);
     ADD("dereg/read", test_dereg_mid_read);
+    ADD("unanswered", test_unanswered);
     return g_test_run();
 }

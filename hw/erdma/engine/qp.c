@@ -68,8 +68,8 @@ static void qp_flush(ErdmaEngine *e, ErdmaQp *qp, bool is_dead)
     erdma_qp_schedule(e, qp);
 }
 
-static void qp_fail_wqe(ErdmaEngine *e, ErdmaQp *qp, uint16_t index,
-                        uint8_t status, bool is_dead)
+void erdma_qp_fail_wqe(ErdmaEngine *e, ErdmaQp *qp, uint16_t index,
+                       uint8_t status)
 {
     if (qp->state == ERDMA_QP_FLUSHING) {
         return;
@@ -79,13 +79,13 @@ static void qp_fail_wqe(ErdmaEngine *e, ErdmaQp *qp, uint16_t index,
     qp->has_failed_wqe = true;
     qp->failed_index = index;
     qp->failed_status = status;
-    qp_flush(e, qp, is_dead);
+    qp_flush(e, qp, false);
 }
 
-static void qp_fail(ErdmaEngine *e, ErdmaQp *qp, uint8_t status, bool is_dead)
+void erdma_qp_fail(ErdmaEngine *e, ErdmaQp *qp, uint8_t status)
 {
     if (!QTAILQ_EMPTY(&qp->sends)) {
-        qp_fail_wqe(e, qp, qp->sq_ci, status, is_dead);
+        erdma_qp_fail_wqe(e, qp, qp->sq_ci, status);
         return;
     }
     if (qp->state == ERDMA_QP_FLUSHING) {
@@ -94,18 +94,7 @@ static void qp_fail(ErdmaEngine *e, ErdmaQp *qp, uint8_t status, bool is_dead)
     erdma_trace(e, ERDMA_EV_QP_ERROR, qp->qpn, status, qp->sq_ci);
     qp->last_error = status;
     erdma_aeq_post(e, ERDMA_AE_TYPE_QP_FATAL, qp->qpn);
-    qp_flush(e, qp, is_dead);
-}
-
-void erdma_qp_fail_wqe(ErdmaEngine *e, ErdmaQp *qp, uint16_t index,
-                       uint8_t status)
-{
-    qp_fail_wqe(e, qp, index, status, false);
-}
-
-void erdma_qp_fail(ErdmaEngine *e, ErdmaQp *qp, uint8_t status)
-{
-    qp_fail(e, qp, status, false);
+    qp_flush(e, qp, false);
 }
 
 void erdma_qp_refuse(ErdmaEngine *e, ErdmaQp *qp, uint8_t status,
@@ -508,10 +497,10 @@ static void qp_conn_error(void *opaque, void *owner, ErdmaXportError error)
     ErdmaQp *qp = owner;
 
     if (qp->state == ERDMA_QP_TERMINATING) {
-        qp_flush(opaque, qp, true);     /* the guest knows why already */
+        qp_flush(opaque, qp, false);    /* the guest knows why already */
     } else {
         /* No receive posted in time looks the same to the guest. */
-        qp_fail(opaque, qp, ERDMA_WC_RETRY_EXC_ERR, true);
+        erdma_qp_fail(opaque, qp, ERDMA_WC_RETRY_EXC_ERR);
     }
 }
 

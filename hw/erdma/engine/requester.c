@@ -353,6 +353,7 @@ static bool requester_step(ErdmaEngine *e, ErdmaQp *qp)
     if (wqe->is_unanswered) {
         QTAILQ_INSERT_TAIL(&qp->reads, wqe, next_read);
         qp->n_reads++;
+        erdma_xport_conn_expect(qp->conn, true);
     }
     wqe->is_held = true;
     erdma_xport_conn_send(qp->conn, &wqe->msg);
@@ -464,6 +465,7 @@ static ErdmaXportRx requester_answered(ErdmaEngine *e, ErdmaQp *qp,
     }
     QTAILQ_REMOVE(&qp->reads, wqe, next_read);
     qp->n_reads--;
+    erdma_xport_conn_expect(qp->conn, qp->n_reads > 0);
     wqe->is_unanswered = false;
     wqe->is_done = true;
     requester_complete(e, qp);

@@ -313,7 +313,12 @@ void erdma_conn_rx_ping(ErdmaXportConn *c, const ErdmaWire *w,
         return;
     }
     erdma_conn_heard(c, false, now_ns);
-    c->rx.want_ack = true;
+    if (c->term == ERDMA_TERM_NONE) {
+        c->rx.want_ack = true;
+    } else {
+        /* It waits for something, so it has not heard that this is over. */
+        c->want_term = true;
+    }
     erdma_conn_activate(c);
 }
 

@@ -93,9 +93,10 @@ void erdma_conn_tx_term(ErdmaXportConn *c)
     ErdmaWire w;
 
     c->want_term = false;
-    if (!c->n_terms++) {
+    if (!c->n_terms) {
         c->x->stats.terminates_sent++;
     }
+    c->n_terms = MIN(c->n_terms + 1, UINT8_MAX);
     fill_common(c, &w, ERDMA_WIRE_TERM, c->tx.sent.next);
     w.u.term.status = c->term_status;
     w.u.term.msn = c->term_msn;

@@ -161,6 +161,14 @@ uint32_t erdma_xport_conn_unsent(const ErdmaXportConn *c)
     return c->tx.n_unsent;
 }
 
+void erdma_xport_conn_expect(ErdmaXportConn *c, bool is_expecting)
+{
+    if (c->tx.is_expecting != is_expecting) {
+        c->tx.is_expecting = is_expecting;
+        erdma_conn_activate(c);
+    }
+}
+
 void erdma_xport_conn_rx_resume(ErdmaXportConn *c)
 {
     c->rx.want_resume = true;
@@ -177,6 +185,7 @@ static void stop_sending(ErdmaXportConn *c)
     tx->n_unsent = 0;
     tx->undelivered = 0;
     tx->is_dead = true;
+    tx->is_expecting = false;
     tx->want_probe = tx->want_resend = tx->want_ping = false;
     tx->loss_ns = tx->pacer_ns = tx->persist_ns = ERDMA_XPORT_NEVER;
     tx->loss.n_resend = 0;
@@ -386,19 +395,34 @@ static void timeout(ErdmaXportConn *c, uint64_t now_ns)
     erdma_conn_trace_cwnd(c);
 }
 
-/* All was received, nothing moves: is the peer alive, and for how long? */
+/*
+ * All was received, but nothing is consumed, or an answer does not come: is
+ * the peer alive, and for how long?
+ */
+static bool is_waiting(const ErdmaXportConn *c)
+{
+    const ErdmaConnTx *tx = &c->tx;
+
+    return !tx->sent.n_inflight && !tx->loss.n_resend && !tx->is_dead &&
+           (tx->undelivered || tx->is_expecting) && !erdma_conn_has_credit(c);
+}
+
 static void persist(ErdmaXportConn *c, uint64_t now_ns)
 {
     ErdmaConnTx *tx = &c->tx;
 
     tx->persist_ns = ERDMA_XPORT_NEVER;
+    if (!is_waiting(c)) {
+        return;
+    }
     if (tx->n_persist && !tx->is_answered) {
         if (tx->n_timeouts >= c->x->cfg.retry_max) {
             fail(c, ERDMA_XPORT_ERR_RETRY);
             return;
         }
-        tx->n_timeouts++;
-    } else if (is_rnr_over(c, now_ns)) {
+        /* However long it was well: from now on as fast as a timeout. */
+        tx->n_persist = tx->n_timeouts++;
+    } else if (tx->undelivered && is_rnr_over(c, now_ns)) {
         fail(c, ERDMA_XPORT_ERR_RNR);
         return;
     }
@@ -414,8 +438,7 @@ static void plan_persist(ErdmaXportConn *c, uint64_t now_ns)
     ErdmaConnTx *tx = &c->tx;
     uint64_t wait_ns;
 
-    if (tx->sent.n_inflight || tx->loss.n_resend || !tx->undelivered ||
-        tx->is_dead || erdma_conn_has_credit(c)) {
+    if (!is_waiting(c)) {
         tx->persist_ns = ERDMA_XPORT_NEVER;
         return;
     }

@@ -92,6 +92,7 @@ typedef struct ErdmaConnTx {
     bool is_peer_rnr;
     bool is_answered;           /* the peer was heard since the last ping */
     bool is_ecn_off;
+    bool is_expecting;          /* the owner waits for the peer's answer */
     bool want_probe;
     bool want_resend;           /* one packet regardless of the window */
     bool want_ping;

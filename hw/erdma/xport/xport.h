@@ -229,7 +229,10 @@ typedef struct ErdmaXportOps {
     void (*terminated)(void *opaque, void *owner, uint8_t status,
                        uint32_t msn);
 
-    /* The connection is dead; once.  The owner still has to close it. */
+    /*
+     * The connection is dead; once.  The owner still has to close it, and may
+     * terminate it before: the peer may hear us where we do not hear it.
+     */
     void (*conn_error)(void *opaque, void *owner, ErdmaXportError error);
 
     /* Optional, may be NULL. */
@@ -393,6 +396,13 @@ void erdma_xport_conn_close(ErdmaXportConn *conn);
 void erdma_xport_conn_send(ErdmaXportConn *conn, ErdmaXportMsg *msg);
 /* Messages queued that were not sent completely yet */
 uint32_t erdma_xport_conn_unsent(const ErdmaXportConn *conn);
+
+/*
+ * The owner waits for a message of the peer, an answer, or does so no more.
+ * While it waits and nothing of ours is under way, the peer is asked now and
+ * then whether it is there: if it is not, that is ERDMA_XPORT_ERR_RETRY.
+ */
+void erdma_xport_conn_expect(ErdmaXportConn *conn, bool is_expecting);
 
 /* After ERDMA_XPORT_RX_NOT_READY: try again in the next poll. */
 void erdma_xport_conn_rx_resume(ErdmaXportConn *conn);
