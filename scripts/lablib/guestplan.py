@@ -15,22 +15,31 @@ MIN_RTT = 0.005
 MIN_INTERVAL = 0.02
 MAX_SECONDS = 250
 MAX_MTU = 9000
+MIN_QUANTUM_US = 100
 MAX_MESSAGE = 256 << 20
 NS = 1e-9
 
-# Settings of the file that are properties of the device, with their units
+HPCC = ('hpcc_rtt', 'hpcc_ecn', 'hpcc_int')
+
+# Settings of the file that are properties of the device: name, its unit in
+# the file's (None: a switch, 1.0: a number), algorithms that look at it
 PROPERTIES = {
-    'initial-window': ('initial-window', 1),
-    'rto-min': ('rto-min-us', 1000), 'rto-max': ('rto-max-us', 1000),
-    'rto-initial': ('rto-initial-us', 1000), 'retries': ('retries', 1),
-    'ack-every': ('ack-every', 1), 'ack-delay': ('ack-delay-us', 1000),
-    'pacing': ('pacing', None), 'ecn': ('ecn', None),
-    'go-back-n': ('go-back-n', None), 'base-rtt': ('base-rtt-us', 1000),
-    'eta': ('eta', 1.0), 'delta': ('delta', 1.0),
-    'max-stage': ('max-stage', 1), 'max-stage-ecn': ('max-stage-ecn', 1),
-    'ecn-probe': ('ecn-probe', None), 'w-ai': ('w-ai', 1),
-    'n-flows': ('n-flows', 1), 'ecn-beta': ('ecn-beta', 1.0),
-    'fast-convergence': ('fast-convergence', None),
+    'initial-window': ('initial-window', 1, None),
+    'rto-min': ('rto-min-us', 1000, None),
+    'rto-max': ('rto-max-us', 1000, None),
+    'rto-initial': ('rto-initial-us', 1000, None),
+    'retries': ('retries', 1, None), 'ack-every': ('ack-every', 1, None),
+    'ack-delay': ('ack-delay-us', 1000, None),
+    'pacing': ('pacing', None, None), 'ecn': ('ecn', None, None),
+    'go-back-n': ('go-back-n', None, None),
+    'base-rtt': ('base-rtt-us', 1000, HPCC), 'eta': ('eta', 1.0, HPCC),
+    'delta': ('delta', 1.0, ('hpcc_rtt',)),
+    'max-stage': ('max-stage', 1, ('hpcc_rtt', 'hpcc_int')),
+    'max-stage-ecn': ('max-stage-ecn', 1, ('hpcc_ecn',)),
+    'ecn-probe': ('ecn-probe', None, ('hpcc_ecn',)),
+    'w-ai': ('w-ai', 1, HPCC), 'n-flows': ('n-flows', 1, HPCC),
+    'ecn-beta': ('ecn-beta', 1.0, ('newreno', 'cubic')),
+    'fast-convergence': ('fast-convergence', None, ('cubic',)),
 }
 
 # Settings that are options of the bottleneck
@@ -54,20 +63,24 @@ def device_mtu(settings):
 
 def device_properties(settings):
     """-device erdma's properties for a run: name -> value"""
-    # The simulator's 'cc' names are spelled with '_'.
-    found = {'cc': settings['algorithm'].replace('_', '-'),
-             'mtu': device_mtu(settings), 'int-hops': 1,
-             'int': 'compact' if settings['int-compact'] else 'wide',
-             'line-rate': settings['nic-rate'] or settings['rate']}
-    for key, (name, unit) in PROPERTIES.items():
+    algorithm = settings['algorithm']
+    found = {'cc': algorithm, 'mtu': device_mtu(settings)}
+    if algorithm in HPCC:
+        found['line-rate'] = settings['nic-rate'] or settings['rate']
+    if algorithm == 'hpcc_int':
+        found['int-hops'] = 1
+        found['int'] = 'compact' if settings['int-compact'] else 'wide'
+    for key, (name, unit, users) in PROPERTIES.items():
         value = settings[key]
-        if isinstance(unit, float):
+        if users and algorithm not in users:
+            continue
+        if unit is None or isinstance(unit, float):
             found[name] = value
         else:
-            found[name] = value if unit is None else round(value / unit)
-    if settings['pacing-quantum']:
-        found['pacing-quantum-us'] = max(1, round(settings['pacing-quantum']
-                                                  / 1000))
+            found[name] = round(value / unit)
+    # Timers are not exact, unlike the simulator's with 0.
+    found['pacing-quantum-us'] = max(
+        MIN_QUANTUM_US, round(settings['pacing-quantum'] / 1000))
     return found
 
 

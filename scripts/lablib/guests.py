@@ -170,7 +170,13 @@ class Backend:
             why = guestplan.refusal(run)
             if why:
                 raise LabError(f'{run.label}: {why}', 2)
-        self._plan, self._say = plan, say
+        self._say = say
+        try:
+            # Here, and not with the first run: guests end with the thread
+            # that started them.
+            self._need(plan.runs[0])
+        except GuestError as error:
+            raise LabError(str(error)) from error
 
     def _need(self, run):
         """Guests for the run; a set stays as long as it fits."""

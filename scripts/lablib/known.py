@@ -144,7 +144,7 @@ def _measure(args, record):
         while (number := record.next(args.numbers, args.repeats)):
             began = time.monotonic()
             seed = 1 + len(record.runs[number])
-            rows = answers.ALL[number](answers.Lab(net, seed))
+            rows = answers.ALL[number](answers.Lab(net, seed, _say))
             record.add(number, rows)
             for row in rows:
                 _say(f'{row.key}: {row.values[-1]:.5g} '

@@ -197,11 +197,14 @@ def check_refusals(tap):
 
 def check_mapping(tap):
     got = guestplan.device_properties(_run().settings)
-    tap.point(got['cc'] == 'hpcc-int' and got['mtu'] == 986 and
+    tap.point(got['cc'] == 'hpcc_int' and got['mtu'] == 986 and
               got['rto-min-us'] == 500_000 and got['base-rtt-us'] == 20_080
               and got['line-rate'] == 200_000_000 and got['w-ai'] == 400
-              and 'pacing-quantum-us' not in got,
+              and got['pacing-quantum-us'] == 100 and 'delta' not in got,
               'the device\'s properties', str(got))
+    got = guestplan.device_properties(_run(algorithm='cubic').settings)
+    tap.point('fast-convergence' in got and 'eta' not in got,
+              'those only that the algorithm looks at', str(got))
     got = guestplan.device_properties(_run(overhead=24).settings)
     tap.point(got['mtu'] == 1000, 'framing that is wanted is not taken off',
               str(got['mtu']))
