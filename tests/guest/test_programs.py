@@ -21,8 +21,11 @@ def pair(ctx, server, client, timeout=90, server_ends=True):
 def perftest_pair(ctx, command, timeout):
     """One run, or two if perftest's own set-up or tear-down went wrong.
 
-    perftest's use of RDMA_CM races: with rxe and siw it fails now and then,
-    too. Nothing but its own words for that is excused.
+    perftest's client may connect before its server listens (they last meet
+    before the server begins with that), and its retry then uses what it has
+    freed already: create_rdma_cm_connection(), rdma_cm_client_connection().
+    With rxe and siw it fails now and then, too. Nothing but its own words for
+    that is excused.
     """
     client = "%s %s" % (command, ctx[1].ip)
     outcome = run_pair(ctx[1], ctx[2], command, client, timeout)

@@ -248,6 +248,7 @@ int client_main(const char *host, char **prefixes, int n)
     cases_data(&c);
     cases_queue(&c);
     cases_error(&c);
+    cases_held(&c);
     close_connection(&c);
     printf("# %d failed\n", c.n_failed);
     return c.n_failed ? 1 : 0;

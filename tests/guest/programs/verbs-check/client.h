@@ -70,5 +70,6 @@ bool run_op(Client *c, const Op *op, struct ibv_wc *wc);
 void cases_data(Client *c);
 void cases_queue(Client *c);
 void cases_error(Client *c);
+void cases_held(Client *c);
 
 #endif
