@@ -72,9 +72,9 @@ void netem_impair_set_list(NetemImpair *im, const uint64_t *index, size_t n)
     im->next_list = 0;
 }
 
-bool netem_impair_hit(NetemImpair *im, NetemRng rng, double p)
+bool netem_impair_draw(NetemImpair *im, NetemRng rng, double p)
 {
-    return p > 0 && g_rand_double(impair_rng(im, rng)) < p;
+    return g_rand_double(impair_rng(im, rng)) < p;
 }
 
 static bool impair_listed(NetemImpair *im, const NetemConfig *cfg,

@@ -46,7 +46,11 @@ void netem_impair_destroy(NetemImpair *im);
 void netem_impair_reseed(NetemImpair *im, uint64_t seed);
 void netem_impair_set_list(NetemImpair *im, const uint64_t *index, size_t n);
 /* True with probability @p; draws nothing when @p is 0. */
-bool netem_impair_hit(NetemImpair *im, NetemRng rng, double p);
+bool netem_impair_draw(NetemImpair *im, NetemRng rng, double p);
+static inline bool netem_impair_hit(NetemImpair *im, NetemRng rng, double p)
+{
+    return p > 0 && netem_impair_draw(im, rng, p);
+}
 /* Step 1 for the next packet */
 NetemDrop netem_impair_drop(NetemImpair *im, const NetemConfig *cfg);
 bool netem_impair_wants_mark(NetemImpair *im, const NetemConfig *cfg,

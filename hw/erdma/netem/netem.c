@@ -18,6 +18,8 @@ struct NetemLink {
     QTAILQ_HEAD(, NetemPacket) fifo;
     uint64_t queue;             /* their bytes */
     uint64_t free_ns;           /* when the serialiser is free again */
+    uint64_t serialised_bytes;  /* what link_serialise_ns() computed last */
+    uint64_t serialised_ns;
     uint64_t tx_bytes;          /* serialised so far: the INT counter */
     /*
      * Under way, by time of delivery; ties in order of departure.  Those that
@@ -113,12 +115,17 @@ static uint64_t link_wire_len(const NetemLink *l, const NetemPacket *p)
     return p->len + l->cfg.overhead;
 }
 
-static uint64_t link_serialise_ns(const NetemLink *l, uint64_t bytes)
+/* Most packets are as long as the one before: no need to divide again. */
+static uint64_t link_serialise_ns(NetemLink *l, uint64_t bytes)
 {
     if (!l->cfg.rate_bps) {
         return 0;
     }
-    return bytes * 8 * 1000000000.0 / l->cfg.rate_bps;
+    if (bytes != l->serialised_bytes) {
+        l->serialised_bytes = bytes;
+        l->serialised_ns = bytes * 8 * 1000000000.0 / l->cfg.rate_bps;
+    }
+    return l->serialised_ns;
 }
 
 /* Step 3; returns false when the packet has to be dropped instead. */
@@ -208,6 +215,16 @@ static void link_propagate(NetemLink *l, NetemPacket *p, uint64_t at_ns)
     }
 }
 
+/* A long queue is in no cache: the packet after the next one is on its way. */
+static void fetch_second(const NetemLink *l)
+{
+    const NetemPacket *first = QTAILQ_FIRST(&l->fifo);
+
+    if (first) {
+        __builtin_prefetch(QTAILQ_NEXT(first, next));
+    }
+}
+
 /* Serialises what could start up to and including @now_ns. */
 static void link_run(NetemLink *l, uint64_t now_ns)
 {
@@ -224,6 +241,7 @@ static void link_run(NetemLink *l, uint64_t now_ns)
         link_integrate(l, start);
         QTAILQ_REMOVE(&l->fifo, p, next);
         l->queue -= p->len;
+        fetch_second(l);
         if (l->cfg.ecn_at_dequeue && !link_ecn(l, p, l->queue)) {
             l->ops->free(l->opaque, p);
             continue;
@@ -311,6 +329,28 @@ NetemPacket *netem_link_take(NetemLink *l, uint64_t now_ns)
     return p;
 }
 
+unsigned netem_link_ahead(const NetemLink *l, NetemPacket **v, unsigned max)
+{
+    NetemPacket *p = QTAILQ_FIRST(&l->flight);
+    unsigned n = 0;
+
+    /* The last one is not looked at. */
+    while (p && n < max) {
+        v[n++] = p;
+        p = n < max ? QTAILQ_NEXT(p, next) : NULL;
+    }
+    return n;
+}
+
+void netem_link_fetch(const NetemLink *l)
+{
+    const char *line = (const char *)l;
+
+    for (; line < (const char *)(l + 1); line += 64) {
+        __builtin_prefetch(line);
+    }
+}
+
 uint64_t netem_link_deadline(const NetemLink *l)
 {
     const NetemPacket *p = QTAILQ_FIRST(&l->fifo);
@@ -323,7 +363,7 @@ uint64_t netem_link_deadline(const NetemLink *l)
     return flying ? MIN(at, flying->deliver_ns) : at;
 }
 
-uint64_t netem_link_next(const NetemLink *l)
+uint64_t netem_link_next(NetemLink *l)
 {
     const NetemPacket *p = QTAILQ_FIRST(&l->fifo);
     const NetemPacket *flying = link_next_flying(l);
@@ -344,6 +384,7 @@ void netem_link_set_config(NetemLink *l, const NetemConfig *cfg,
 
     link_run(l, now_ns);
     l->cfg = *cfg;
+    l->serialised_bytes = 0;
     if (reseed) {
         netem_impair_reseed(&l->impair, cfg->seed);
     }

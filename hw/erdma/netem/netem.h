@@ -157,7 +157,18 @@ uint64_t netem_link_deadline(const NetemLink *l);
  * neither counters nor queue in between can wait for it: the steps before are
  * caught up with, at their own times.
  */
-uint64_t netem_link_next(const NetemLink *l);
+uint64_t netem_link_next(NetemLink *l);
+
+/*
+ * The packets that come out next, as far as is known now (those that were
+ * held back are not among them): a hint for who wants to be ready for them.
+ * Returns how many, at most @max.  Reading one more than was read before
+ * touches one packet that may be in no cache.
+ */
+unsigned netem_link_ahead(const NetemLink *l, NetemPacket **v, unsigned max);
+
+/* Fetches into the processor's caches what the next calls will touch. */
+void netem_link_fetch(const NetemLink *l);
 
 /* Bytes waiting for the serialiser */
 uint64_t netem_link_queue(const NetemLink *l);
