@@ -84,7 +84,8 @@ static void test_random(void)
         }
         g_assert_cmpuint(m.n, <=, ERDMA_RECVMAP_RANGES);
         for (k = 1; k < m.n; k++) {
-            g_assert_cmpuint(m.v[k].first, >, m.v[k - 1].last + 1);
+            g_assert_cmpuint(erdma_recvmap_at(&m, k)->first, >,
+                             erdma_recvmap_at(&m, k - 1)->last + 1);
         }
     }
     g_assert_cmpuint(n_unknown, >, 0);

@@ -14,7 +14,7 @@ static void assert_first(const ErdmaTimerHeap *h, const ErdmaTimer *t)
 
     for (i = 0; i < N; i++) {
         if (t[i].place) {
-            g_assert_true(h->v[t[i].place - 1] == &t[i]);
+            g_assert_true(h->v[t[i].place - 1].timer == &t[i]);
             min_ns = MIN(min_ns, t[i].when_ns);
             n++;
         }

@@ -40,7 +40,8 @@ static ErdmaXportRx deliver(ErdmaXportConn *c, const ErdmaXportMsgHdr *hdr,
         rx->hdr = *hdr;
     }
     answer = c->x->ops->rx(c->x->opaque, c->owner, &rx->hdr, rx->msn,
-                           rx->off, data + skip, len - skip, is_last);
+                           rx->off, data ? data + skip : NULL, len - skip,
+                           is_last);
     switch (answer) {
     case ERDMA_XPORT_RX_OK:
         c->x->stats.rx_payload_bytes += len - skip;

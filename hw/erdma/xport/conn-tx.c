@@ -352,11 +352,12 @@ static bool tx_new(ErdmaXportConn *c, bool is_forced, uint64_t now_ns)
 static bool has_room(ErdmaXportConn *c, bool is_resend, uint64_t now_ns)
 {
     ErdmaConnTx *tx = &c->tx;
-    uint64_t rto_ns = erdma_conn_rto(c);
+    uint64_t rto_ns;
 
     if (!erdma_sentmap_is_full(&tx->sent, is_resend)) {
         return true;
     }
+    rto_ns = erdma_conn_rto(c);
     erdma_sentmap_trim(&tx->sent, now_ns - MIN(now_ns, rto_ns));
     if (!erdma_sentmap_is_full(&tx->sent, is_resend)) {
         return true;

@@ -4,6 +4,9 @@
 #include "qemu/osdep.h"
 #include "conn.h"
 
+/* This many transmissions are fetched ahead of an ack. */
+#define FETCH_SENT  16
+
 static const ErdmaCcOps *cc_ops(uint8_t cc)
 {
     switch (cc) {
@@ -67,7 +70,7 @@ ErdmaXportConn *erdma_xport_conn_open(ErdmaXport *x,
 {
     ErdmaXportConn *c;
 
-    if (g_hash_table_contains(x->conns, GUINT_TO_POINTER(p->local_cookie))) {
+    if (erdma_connmap_find(&x->conns, p->local_cookie)) {
         return NULL;
     }
     c = g_new0(ErdmaXportConn, 1);
@@ -80,7 +83,7 @@ ErdmaXportConn *erdma_xport_conn_open(ErdmaXport *x,
     c->term_ns = ERDMA_XPORT_NEVER;
     init_tx(c, p, now_ns);
     init_rx(c, p, now_ns);
-    g_hash_table_insert(x->conns, GUINT_TO_POINTER(c->local_cookie), c);
+    erdma_connmap_add(&x->conns, c->local_cookie, c);
     erdma_conn_activate(c);
     return c;
 }
@@ -101,7 +104,7 @@ void erdma_xport_conn_close(ErdmaXportConn *c)
 {
     ErdmaXport *x = c->x;
 
-    g_hash_table_remove(x->conns, GUINT_TO_POINTER(c->local_cookie));
+    erdma_connmap_remove(&x->conns, c->local_cookie);
     erdma_timerheap_cancel(&x->timers, &c->timer);
     if (c->is_active) {
         QTAILQ_REMOVE(&x->active, c, active_next);
@@ -110,6 +113,34 @@ void erdma_xport_conn_close(ErdmaXportConn *c)
     c->is_closed = true;
     if (!c->depth) {
         erdma_conn_destroy(c);
+    }
+}
+
+void erdma_conn_fetch(const ErdmaXportConn *c)
+{
+    const ErdmaConnTx *tx = &c->tx;
+    const ErdmaConnRx *rx = &c->rx;
+    uint64_t pn;
+
+    __builtin_prefetch(c->owner);
+    if (tx->sent.ring) {
+        uint64_t end = MIN(tx->sent.next + 1, tx->sent.base + FETCH_SENT);
+
+        for (pn = tx->sent.base; pn < end; pn += 64 / sizeof(ErdmaSent)) {
+            __builtin_prefetch(erdma_sentmap_get(&tx->sent, pn));
+        }
+    }
+    if (!QTAILQ_EMPTY(&tx->msgs)) {
+        erdma_fetch(QTAILQ_FIRST(&tx->msgs), sizeof(ErdmaXportMsg));
+    }
+    if (tx->unsent) {
+        erdma_fetch(tx->unsent, sizeof(ErdmaXportMsg));
+    }
+    if (rx->map.n) {
+        __builtin_prefetch(erdma_recvmap_at(&rx->map, rx->map.n - 1));
+    }
+    if (rx->reasm.n) {
+        __builtin_prefetch(&rx->reasm.v[rx->reasm.head]);
     }
 }
 

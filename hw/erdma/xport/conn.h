@@ -14,6 +14,7 @@
 #define HW_ERDMA_XPORT_CONN_H
 
 #include "cc.h"
+#include "connmap.h"
 #include "loss.h"
 #include "pacer.h"
 #include "reasm.h"
@@ -40,14 +41,18 @@
 struct ErdmaXport {
     const ErdmaXportOps *ops;
     void *opaque;
-    ErdmaXportConfig cfg;
-    GHashTable *conns;          /* local cookie to ErdmaXportConn */
+    ErdmaConnMap conns;         /* by local cookie */
     ErdmaTimerHeap timers;
     QTAILQ_HEAD(, ErdmaXportConn) active;
-    ErdmaSentPool sent_pool;
-    ErdmaXportStats stats;
-    bool is_blocked;
     uint8_t *tx_buf;            /* HEADROOM and the largest datagram */
+    bool is_blocked;
+    /* See erdma_xport_fetch_due(); only to compare, it may be gone. */
+    const ErdmaXportConn *fetched;
+    unsigned n_fetched;
+    ErdmaXportConfig cfg;
+    ErdmaXportStats stats;
+    /* Each packet needs what is above, erdma_xport_fetch() fetches it. */
+    ErdmaSentPool sent_pool;
 };
 
 typedef enum ErdmaTermState {
@@ -171,6 +176,16 @@ struct ErdmaXportConn {
     } stats;
 };
 
+/* See erdma_xport_fetch().  Lines of 64 bytes; where they are not, no harm. */
+static inline void erdma_fetch(const void *p, size_t len)
+{
+    const char *line = p;
+
+    for (; line < (const char *)p + len; line += 64) {
+        __builtin_prefetch(line);
+    }
+}
+
 /*
  * Extended numbers start above 2^32, so that going back a window from the
  * first one does not pass zero.
@@ -207,6 +222,8 @@ static inline void erdma_conn_drop(ErdmaXportConn *c, ErdmaXportDrop why,
 }
 
 /* conn.c */
+/* What @c, which has been fetched itself, points at */
+void erdma_conn_fetch(const ErdmaXportConn *c);
 void erdma_conn_activate(ErdmaXportConn *c);
 /* Brackets around whatever may call back; leave frees a closed one. */
 void erdma_conn_enter(ErdmaXportConn *c);

@@ -2,7 +2,7 @@
 /*
  * eRDMA transport: all connections of one device.  Finds the connection that
  * a packet is for and gives those with work their turns.  What is idle is in
- * no list but the hash table, so it costs no time.
+ * no list but the map, so it costs no time.
  */
 
 #include "qemu/osdep.h"
@@ -44,6 +44,13 @@ static uint32_t clamp_mtu(uint32_t mtu)
     return MAX(ERDMA_XPORT_MTU_MIN, MIN(mtu, ERDMA_XPORT_MTU_MAX));
 }
 
+static void alloc_tx_buf(ErdmaXport *x)
+{
+    g_free(x->tx_buf);
+    x->tx_buf = g_malloc(ERDMA_XPORT_HEADROOM +
+                         MAX(x->cfg.mtu, ERDMA_WIRE_CONTROL_MAX));
+}
+
 ErdmaXport *erdma_xport_new(const ErdmaXportOps *ops, void *opaque,
                             const ErdmaXportConfig *cfg)
 {
@@ -62,26 +69,26 @@ ErdmaXport *erdma_xport_new(const ErdmaXportOps *ops, void *opaque,
     x->cfg.packet_threshold = MAX(1, MIN(cfg->packet_threshold,
                                          ERDMA_XPORT_PACKET_THRESHOLD_MAX));
     x->cfg.int_hops = MIN(cfg->int_hops, ERDMA_WIRE_INT_HOPS_MAX);
-    x->conns = g_hash_table_new(NULL, NULL);
+    erdma_connmap_init(&x->conns);
     erdma_timerheap_init(&x->timers);
     QTAILQ_INIT(&x->active);
-    x->tx_buf = g_malloc(ERDMA_XPORT_HEADROOM + ERDMA_XPORT_MTU_MAX);
+    alloc_tx_buf(x);
     return x;
 }
 
 void erdma_xport_free(ErdmaXport *x)
 {
-    GHashTableIter iter;
-    gpointer c;
+    uint32_t i;
 
     if (!x) {
         return;
     }
-    g_hash_table_iter_init(&iter, x->conns);
-    while (g_hash_table_iter_next(&iter, NULL, &c)) {
-        erdma_conn_destroy(c);
+    for (i = 0; i <= x->conns.mask; i++) {
+        if (x->conns.v[i].conn) {
+            erdma_conn_destroy(x->conns.v[i].conn);
+        }
     }
-    g_hash_table_destroy(x->conns);
+    erdma_connmap_destroy(&x->conns);
     erdma_sentpool_destroy(&x->sent_pool);
     g_free(x->timers.v);
     g_free(x->tx_buf);
@@ -90,13 +97,14 @@ void erdma_xport_free(ErdmaXport *x)
 
 void erdma_xport_set_mtu(ErdmaXport *x, uint32_t mtu)
 {
-    GHashTableIter iter;
-    gpointer c;
+    uint32_t i;
 
     x->cfg.mtu = clamp_mtu(mtu);
-    g_hash_table_iter_init(&iter, x->conns);
-    while (g_hash_table_iter_next(&iter, NULL, &c)) {
-        ((ErdmaXportConn *)c)->tx.cc.mss = x->cfg.mtu;
+    alloc_tx_buf(x);
+    for (i = 0; i <= x->conns.mask; i++) {
+        if (x->conns.v[i].conn) {
+            x->conns.v[i].conn->tx.cc.mss = x->cfg.mtu;
+        }
     }
 }
 
@@ -134,7 +142,7 @@ static ErdmaXportConn *gate(ErdmaXport *x, const ErdmaDatagram *dg,
         drop(x, ERDMA_XPORT_DROP_MALFORMED, 0);
         return NULL;
     }
-    c = g_hash_table_lookup(x->conns, GUINT_TO_POINTER(w->dst_cookie));
+    c = erdma_connmap_find(&x->conns, w->dst_cookie);
     if (!c) {
         drop(x, ERDMA_XPORT_DROP_NO_CONN, w->number);
         return NULL;
@@ -160,6 +168,9 @@ void erdma_xport_input(ErdmaXport *x, const ErdmaDatagram *dg,
         return;
     }
     c->stats.rx_packets++;
+    if (x->cfg.is_hollow && w.type == ERDMA_WIRE_DATA) {
+        w.u.data.payload = NULL;
+    }
     erdma_conn_enter(c);
     switch (w.type) {
     case ERDMA_WIRE_DATA:
@@ -185,6 +196,45 @@ void erdma_xport_input(ErdmaXport *x, const ErdmaDatagram *dg,
     erdma_conn_leave(c);
 }
 
+/* The part that a packet is for, and what both need */
+static void fetch_conn(const ErdmaXportConn *c, bool is_data)
+{
+    const char *begin = (const char *)c;
+    size_t skip = is_data ? offsetof(ErdmaXportConn, tx.rtt) :
+                            offsetof(ErdmaXportConn, rx);
+    size_t on = is_data ? offsetof(ErdmaXportConn, tx.round_end) :
+                          offsetof(ErdmaXportConn, rx.next_ack);
+
+    erdma_fetch(begin, skip);
+    erdma_fetch(begin + on, sizeof(*c) - on);
+}
+
+void erdma_xport_fetch(const ErdmaXport *x, const uint8_t *data,
+                       unsigned stage)
+{
+    ErdmaXportConn *c;
+
+    if (stage == 0) {
+        erdma_fetch(x, offsetof(ErdmaXport, stats.retransmits));
+        return;
+    }
+    if (stage == 1) {
+        erdma_connmap_fetch(&x->conns, erdma_wire_dst_cookie(data));
+        __builtin_prefetch(x->timers.v);
+        return;
+    }
+    c = erdma_connmap_find(&x->conns, erdma_wire_dst_cookie(data));
+    if (c) {
+        if (stage == 2) {
+            fetch_conn(c, erdma_wire_is_data(data));
+        } else if (stage == 3) {
+            erdma_conn_fetch(c);
+        } else if (c->rx.reasm.n) {
+            __builtin_prefetch(erdma_reasm_first(&c->rx.reasm));
+        }
+    }
+}
+
 void erdma_xport_unblock(ErdmaXport *x)
 {
     x->is_blocked = false;
@@ -192,14 +242,30 @@ void erdma_xport_unblock(ErdmaXport *x)
 
 static void expire_timers(ErdmaXport *x, uint64_t now_ns)
 {
-    ErdmaTimer *t;
-
-    while ((t = erdma_timerheap_first(&x->timers)) != NULL &&
-           t->when_ns <= now_ns) {
+    while (x->timers.n && erdma_timerheap_first_ns(&x->timers) <= now_ns) {
+        ErdmaTimer *t = erdma_timerheap_first(&x->timers);
         ErdmaXportConn *c = container_of(t, ErdmaXportConn, timer);
 
         erdma_timerheap_cancel(&x->timers, t);
         erdma_conn_activate(c);
+    }
+}
+
+void erdma_xport_fetch_due(ErdmaXport *x, uint64_t at_ns)
+{
+    const ErdmaXportConn *c;
+
+    if (erdma_timerheap_first_ns(&x->timers) > at_ns || !x->timers.n) {
+        return;
+    }
+    c = container_of(erdma_timerheap_first(&x->timers), ErdmaXportConn,
+                     timer);
+    if (c != x->fetched) {
+        erdma_fetch(c, sizeof(*c));
+        x->fetched = c;
+        x->n_fetched = 0;
+    } else if (!x->n_fetched++) {
+        erdma_conn_fetch(c);
     }
 }
 
@@ -208,7 +274,6 @@ uint64_t erdma_xport_poll(ErdmaXport *x, uint64_t now_ns,
 {
     unsigned budget = max_packets;
     ErdmaXportConn *c;
-    ErdmaTimer *t;
 
     /*
      * A blocked path stops the clock of retransmissions too: what did not
@@ -233,6 +298,5 @@ uint64_t erdma_xport_poll(ErdmaXport *x, uint64_t now_ns,
     if (!QTAILQ_EMPTY(&x->active)) {
         return now_ns;
     }
-    t = erdma_timerheap_first(&x->timers);
-    return t ? t->when_ns : ERDMA_XPORT_NEVER;
+    return erdma_timerheap_first_ns(&x->timers);
 }

@@ -122,7 +122,7 @@ ErdmaReasmResult erdma_reasm_insert(ErdmaReasm *m, const ErdmaWireData *d,
         m->n > limit / ERDMA_REASM_MSG_COST) {
         return ERDMA_REASM_FULL;
     }
-    c = g_malloc(sizeof(*c) + d->len);
+    c = g_malloc(sizeof(*c) + (d->payload ? d->len : 0));
     c->msn = d->msn;
     c->off = d->off;
     c->len = d->len;
@@ -131,7 +131,7 @@ ErdmaReasmResult erdma_reasm_insert(ErdmaReasm *m, const ErdmaWireData *d,
     if (d->is_first) {
         c->hdr = d->hdr;
     }
-    if (d->len) {
+    if (d->len && d->payload) {
         memcpy(c->data, d->payload, d->len);
     }
     make_place(m, i);

@@ -16,7 +16,8 @@ void erdma_recvmap_destroy(ErdmaRecvMap *m)
 {
     g_free(m->v);
     m->v = NULL;
-    m->n = m->cap = 0;
+    m->n = m->cap = m->head = 0;
+    m->fresh = 0;
 }
 
 /* Index of the range after the last one that starts at or before @pn */
@@ -25,7 +26,7 @@ static unsigned upper_bound(const ErdmaRecvMap *m, uint64_t pn)
     unsigned i = m->n;
 
     /* From the top: almost everything that arrives is new. */
-    while (i > 0 && m->v[i - 1].first > pn) {
+    while (i > 0 && erdma_recvmap_at(m, i - 1)->first > pn) {
         i--;
     }
     return i;
@@ -38,56 +39,93 @@ bool erdma_recvmap_has(const ErdmaRecvMap *m, uint64_t pn)
     if (pn < m->floor) {
         return true;
     }
-    if (!m->n || pn > m->v[m->n - 1].last) {
+    if (!m->n || pn > erdma_recvmap_largest(m)) {
         return false;
     }
     i = upper_bound(m, pn);
-    return i > 0 && pn <= m->v[i - 1].last;
+    return i > 0 && pn <= erdma_recvmap_at(m, i - 1)->last;
+}
+
+/* The bits below @i */
+static uint32_t below(unsigned i)
+{
+    return (1ULL << i) - 1;
 }
 
 static void remove_at(ErdmaRecvMap *m, unsigned i)
 {
     m->n--;
-    memmove(&m->v[i], &m->v[i + 1], (m->n - i) * sizeof(m->v[0]));
+    m->fresh = (m->fresh & below(i)) | (m->fresh >> 1 & ~below(i));
+    if (i == 0) {
+        m->head = (m->head + 1) & (m->cap - 1);
+        return;
+    }
+    for (; i < m->n; i++) {
+        *erdma_recvmap_at(m, i) = *erdma_recvmap_at(m, i + 1);
+    }
+}
+
+static void grow(ErdmaRecvMap *m)
+{
+    ErdmaRecvMap old = *m;
+    unsigned i;
+
+    m->cap = m->cap ? 2 * m->cap : FIRST_CAP;
+    m->v = g_new(ErdmaPnRange, m->cap);
+    m->head = 0;
+    for (i = 0; i < m->n; i++) {
+        m->v[i] = *erdma_recvmap_at(&old, i);
+    }
+    g_free(old.v);
+}
+
+static void touch(ErdmaRecvMap *m, unsigned i)
+{
+    erdma_recvmap_at(m, i)->n_reports = 0;
+    m->fresh |= 1u << i;
 }
 
 static void insert_at(ErdmaRecvMap *m, unsigned i, uint64_t pn)
 {
+    unsigned k;
+
     if (m->n == ERDMA_RECVMAP_RANGES) {
         if (i == 0) {
             /* Older than all that we can remember: forget it again. */
             m->floor = pn + 1;
             return;
         }
-        m->floor = m->v[0].last + 1;
+        m->floor = erdma_recvmap_at(m, 0)->last + 1;
         remove_at(m, 0);
         i--;
     }
     if (m->n == m->cap) {
-        m->cap = m->cap ? MIN(2 * m->cap, ERDMA_RECVMAP_RANGES) : FIRST_CAP;
-        m->v = g_renew(ErdmaPnRange, m->v, m->cap);
+        grow(m);
     }
-    memmove(&m->v[i + 1], &m->v[i], (m->n - i) * sizeof(m->v[0]));
-    m->v[i] = (ErdmaPnRange) { .first = pn, .last = pn };
-    m->n++;
+    m->fresh = (m->fresh & below(i)) | (m->fresh & ~below(i)) << 1;
+    for (k = m->n++; k > i; k--) {
+        *erdma_recvmap_at(m, k) = *erdma_recvmap_at(m, k - 1);
+    }
+    *erdma_recvmap_at(m, i) = (ErdmaPnRange) { .first = pn, .last = pn };
+    touch(m, i);
 }
 
 void erdma_recvmap_add(ErdmaRecvMap *m, uint64_t pn)
 {
     unsigned i = upper_bound(m, pn);
-    bool is_below = i > 0 && m->v[i - 1].last + 1 == pn;
-    bool is_above = i < m->n && m->v[i].first == pn + 1;
+    bool is_below = i > 0 && erdma_recvmap_at(m, i - 1)->last + 1 == pn;
+    bool is_above = i < m->n && erdma_recvmap_at(m, i)->first == pn + 1;
 
     if (is_below && is_above) {
-        m->v[i - 1].last = m->v[i].last;
+        erdma_recvmap_at(m, i - 1)->last = erdma_recvmap_at(m, i)->last;
         remove_at(m, i);
-        m->v[i - 1].n_reports = 0;
+        touch(m, i - 1);
     } else if (is_below) {
-        m->v[i - 1].last = pn;
-        m->v[i - 1].n_reports = 0;
+        erdma_recvmap_at(m, i - 1)->last = pn;
+        touch(m, i - 1);
     } else if (is_above) {
-        m->v[i].first = pn;
-        m->v[i].n_reports = 0;
+        erdma_recvmap_at(m, i)->first = pn;
+        touch(m, i);
     } else {
         insert_at(m, i, pn);
     }
@@ -96,24 +134,23 @@ void erdma_recvmap_add(ErdmaRecvMap *m, uint64_t pn)
 unsigned erdma_recvmap_report(ErdmaRecvMap *m, uint64_t trigger,
                               ErdmaWireRange *out, unsigned max)
 {
+    /* The trigger's own range has just changed; the top one is always told. */
+    uint32_t todo = m->n ? m->fresh | 1u << (m->n - 1) : 0;
     unsigned n = 0;
-    unsigned i;
 
-    for (i = m->n; i > 0 && n < max; i--) {
-        ErdmaPnRange *r = &m->v[i - 1];
+    while (todo && n < max) {
+        unsigned i = 31 - __builtin_clz(todo);
+        ErdmaPnRange *r = erdma_recvmap_at(m, i);
 
-        /* The trigger's own range has just changed, so it is not left out. */
-        if (i != m->n) {
-            if (r->n_reports >= ERDMA_RECVMAP_REPORTS) {
-                continue;
-            }
-            /* The last place is the trigger's, if it is still to come. */
-            if (n + 1 == max && trigger < r->first && trigger >= m->floor) {
-                continue;
-            }
+        todo &= below(i);
+        /* The last place is the trigger's, if it is still to come. */
+        if (i != m->n - 1u && n + 1 == max && trigger < r->first &&
+            trigger >= m->floor) {
+            continue;
         }
-        if (r->n_reports < ERDMA_RECVMAP_REPORTS) {
-            r->n_reports++;
+        if (r->n_reports < ERDMA_RECVMAP_REPORTS &&
+            ++r->n_reports == ERDMA_RECVMAP_REPORTS) {
+            m->fresh &= ~(1u << i);
         }
         out[n].first = r->first;
         out[n].last = r->last;

@@ -24,20 +24,36 @@ typedef struct ErdmaPnRange {
     uint64_t n_reports:8;
 } ErdmaPnRange;
 
+/*
+ * The ranges lie in a ring: what is lost is sent again under a new number, so
+ * on a lossy path the map is always full and forgets its oldest range for
+ * each new one.
+ */
 typedef struct ErdmaRecvMap {
     uint64_t floor;             /* everything below counts as received */
     ErdmaPnRange *v;            /* rising, never adjacent */
+    uint32_t fresh;             /* bit i: range i is to be reported again */
+    uint8_t head;               /* place of range 0 */
     uint8_t n;
-    uint8_t cap;
+    uint8_t cap;                /* power of two, or 0 */
 } ErdmaRecvMap;
+
+QEMU_BUILD_BUG_ON(ERDMA_RECVMAP_RANGES > 32);
 
 void erdma_recvmap_init(ErdmaRecvMap *m, uint64_t pn0);
 void erdma_recvmap_destroy(ErdmaRecvMap *m);
 
+/* Range @i of m->n */
+static inline ErdmaPnRange *erdma_recvmap_at(const ErdmaRecvMap *m,
+                                             unsigned i)
+{
+    return &m->v[(m->head + i) & (m->cap - 1)];
+}
+
 /* pn0 - 1 when nothing was received */
 static inline uint64_t erdma_recvmap_largest(const ErdmaRecvMap *m)
 {
-    return m->n ? m->v[m->n - 1].last : m->floor - 1;
+    return m->n ? erdma_recvmap_at(m, m->n - 1)->last : m->floor - 1;
 }
 
 bool erdma_recvmap_has(const ErdmaRecvMap *m, uint64_t pn);

@@ -13,8 +13,14 @@ typedef struct ErdmaTimer {
     uint32_t place;             /* index + 1, 0: not in the heap */
 } ErdmaTimer;
 
+/* The deadline is here too: sorting need not fetch the timers. */
+typedef struct ErdmaTimerSlot {
+    uint64_t when_ns;
+    ErdmaTimer *timer;
+} ErdmaTimerSlot;
+
 typedef struct ErdmaTimerHeap {
-    ErdmaTimer **v;
+    ErdmaTimerSlot *v;
     uint32_t n;
     uint32_t cap;
 } ErdmaTimerHeap;
@@ -31,7 +37,13 @@ void erdma_timerheap_cancel(ErdmaTimerHeap *h, ErdmaTimer *t);
 /* The earliest, or NULL */
 static inline ErdmaTimer *erdma_timerheap_first(const ErdmaTimerHeap *h)
 {
-    return h->n ? h->v[0] : NULL;
+    return h->n ? h->v[0].timer : NULL;
+}
+
+/* Its deadline; UINT64_MAX: there is none */
+static inline uint64_t erdma_timerheap_first_ns(const ErdmaTimerHeap *h)
+{
+    return h->n ? h->v[0].when_ns : UINT64_MAX;
 }
 
 #endif /* HW_ERDMA_XPORT_TIMERHEAP_H */

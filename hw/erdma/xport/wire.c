@@ -115,6 +115,16 @@ bool erdma_xport_is_ours(const uint8_t *data, size_t len)
            lduw_be_p(data + OFS_MAGIC) == ERDMA_WIRE_MAGIC;
 }
 
+bool erdma_wire_is_data(const uint8_t *data)
+{
+    return (data[OFS_TYPE] & 0xf) == ERDMA_WIRE_DATA;
+}
+
+uint32_t erdma_wire_dst_cookie(const uint8_t *data)
+{
+    return ldl_be_p(data + OFS_DST);
+}
+
 static const uint8_t *get32(const uint8_t *p, uint32_t *v)
 {
     *v = ldl_be_p(p);

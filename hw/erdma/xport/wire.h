@@ -218,6 +218,10 @@ size_t erdma_wire_len(const ErdmaWire *w);
  */
 size_t erdma_wire_encode(const ErdmaWire *w, uint8_t *buf);
 
+/* Of a datagram that has a common header */
+uint32_t erdma_wire_dst_cookie(const uint8_t *data);
+bool erdma_wire_is_data(const uint8_t *data);
+
 /* Bytes of the message header that travels with offset 0 */
 size_t erdma_wire_msg_hdr_len(ErdmaXportOp op);
 

@@ -257,6 +257,12 @@ typedef struct ErdmaXportConfig {
     uint64_t pacing_quantum_ns; /* burst that the caller's timer can resolve */
     bool use_ecn;               /* send ECT(0) */
     /*
+     * For simulation: payloads have a length but no content.  Datagrams end
+     * behind their headers (@len counts all of it nevertheless), pull() is
+     * called without a buffer, rx() without data.
+     */
+    bool is_hollow;
+    /*
      * For comparison only: the receiver keeps nothing that is out of order,
      * the sender starts again from the first gap.  Both ends alike.
      */
@@ -424,6 +430,23 @@ void erdma_xport_conn_info(const ErdmaXportConn *conn,
  * stateless; anything else on our port belongs to somebody else.
  */
 bool erdma_xport_is_ours(const uint8_t *data, size_t len);
+
+/*
+ * A hint that datagram @data will be input soon: fetches what that touches
+ * into the processor's caches, in ERDMA_XPORT_FETCHES stages, each of which
+ * reads what the one before fetched.  They pay where there are more
+ * connections than the caches hold, and when other work lies between them.
+ * @data has the common header.
+ */
+#define ERDMA_XPORT_FETCHES     5
+void erdma_xport_fetch(const ErdmaXport *x, const uint8_t *data,
+                       unsigned stage);
+
+/*
+ * The same for a timer that erdma_xport_poll() at @at_ns will find due; to be
+ * called twice.
+ */
+void erdma_xport_fetch_due(ErdmaXport *x, uint64_t at_ns);
 
 /* One datagram from the wire; @dg->data is not kept and not changed. */
 void erdma_xport_input(ErdmaXport *x, const ErdmaDatagram *dg,

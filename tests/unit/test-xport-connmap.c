@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Cookies to connections, against an array. */
+
+#include "qemu/osdep.h"
+#include "xport/connmap.h"
+
+/* Few enough to meet again, so many that searches are long */
+#define N   300
+
+/* The map never looks inside. */
+static ErdmaXportConn *conn(unsigned i)
+{
+    return (ErdmaXportConn *)(uintptr_t)(i + 1);
+}
+
+/* QPNs count up, an incarnation lies above them: as the device's do. */
+static uint32_t cookie(unsigned i)
+{
+    return (i % 50) | (i / 50) << 20;
+}
+
+static void assert_same(const ErdmaConnMap *m, const bool *is_in)
+{
+    unsigned i, n = 0;
+
+    for (i = 0; i < N; i++) {
+        g_assert_true(erdma_connmap_find(m, cookie(i)) ==
+                      (is_in[i] ? conn(i) : NULL));
+        n += is_in[i];
+    }
+    g_assert_cmpuint(m->n, ==, n);
+    g_assert_cmpuint(2 * m->n, <=, m->mask + 1);
+    g_assert_null(erdma_connmap_find(m, 0xffffffff));
+}
+
+static void test_random(void)
+{
+    g_autoptr(GRand) rand = g_rand_new_with_seed(9);
+    bool is_in[N] = { false };
+    ErdmaConnMap m;
+    unsigned i;
+
+    erdma_connmap_init(&m);
+    assert_same(&m, is_in);
+    for (i = 0; i < 20000; i++) {
+        unsigned k = g_rand_int_range(rand, 0, N);
+
+        if (is_in[k]) {
+            erdma_connmap_remove(&m, cookie(k));
+        } else {
+            erdma_connmap_add(&m, cookie(k), conn(k));
+        }
+        is_in[k] = !is_in[k];
+        if (i % 16 == 0) {
+            assert_same(&m, is_in);
+        }
+    }
+    assert_same(&m, is_in);
+    erdma_connmap_destroy(&m);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/erdma/xport/connmap/random", test_random);
+    return g_test_run();
+}
