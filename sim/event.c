@@ -107,6 +107,20 @@ void sim_heap_cancel(SimHeap *h, SimEvent *e)
     }
 }
 
+/* The next one is among the children of the first one. */
+static void prepare_next(const SimHeap *h)
+{
+    size_t i, end = MIN(ARITY + 1, h->n);
+
+    for (i = 1; i < end; i++) {
+        const SimEvent *e = h->v[i].event;
+
+        if (e->prepare) {
+            e->prepare(e);
+        }
+    }
+}
+
 SimEvent *sim_heap_due(SimHeap *h, uint64_t until_ns)
 {
     SimEvent *e;
@@ -114,6 +128,7 @@ SimEvent *sim_heap_due(SimHeap *h, uint64_t until_ns)
     if (!h->n || h->v[0].when_ns > until_ns) {
         return NULL;
     }
+    prepare_next(h);
     e = h->v[0].event;
     e->is_firing = true;
     return e;

@@ -15,9 +15,11 @@
 
 typedef struct SimEvent {
     uint64_t when_ns;
-    size_t place;               /* in the heap, from 1; 0: not queued */
+    uint32_t place;             /* in the heap, from 1; 0: not queued */
     bool is_firing;             /* queued no more unless set again */
     void (*fire)(struct SimEvent *e, uint64_t now_ns);
+    /* It fires soon: fetches what that will touch.  May be NULL. */
+    void (*prepare)(const struct SimEvent *e);
 } SimEvent;
 
 typedef struct SimHeapSlot {

@@ -44,22 +44,21 @@ static void is_over(SimFlow *f)
 ErdmaXportRx sim_flow_rx(SimEnd *end, uint32_t msn, uint32_t off,
                          uint32_t len, bool is_last)
 {
-    SimFlow *f = end->flow;
-    SimFlowStats *st = &f->stats;
+    SimFlowStats *st = &end->flow->stats;
 
-    if (!end->is_receiver || msn != f->rx_msn || off != f->rx_off) {
+    if (!end->is_receiver || msn != end->rx_msn || off != end->rx_off) {
         st->order_errors++;
     }
-    st->delivered_bytes += len;
-    f->rx_off = off + len;
-    f->rx_msn = msn;
+    end->delivered_bytes += len;
+    end->rx_off = off + len;
+    end->rx_msn = msn;
     if (is_last) {
-        f->rx_msn++;
-        f->rx_off = 0;
+        end->rx_msn++;
+        end->rx_off = 0;
         st->delivered_msgs++;
-        st->last_delivered_ns = f->sim->now_ns;
+        st->last_delivered_ns = end->sim->now_ns;
         if (!st->first_delivered_ns) {
-            st->first_delivered_ns = f->sim->now_ns;
+            st->first_delivered_ns = end->sim->now_ns;
         }
     }
     return ERDMA_XPORT_RX_OK;
@@ -89,22 +88,22 @@ void sim_flow_failed(SimEnd *end)
 }
 
 /* Packet numbers from the flow's first one on */
-static void relative(const SimFlow *f, ErdmaXportEvent event, uint64_t *a,
+static void relative(const SimEnd *end, ErdmaXportEvent event, uint64_t *a,
                      uint64_t *b)
 {
     switch (event) {
     case ERDMA_XPORT_EV_RETRANSMIT:
-        *b = (uint32_t)(*b - f->spec.pn0);
-        *a = (uint32_t)(*a - f->spec.pn0);
+        *b = (uint32_t)(*b - end->pn0);
+        *a = (uint32_t)(*a - end->pn0);
         break;
     case ERDMA_XPORT_EV_SEND:
     case ERDMA_XPORT_EV_LOST:
     case ERDMA_XPORT_EV_SPURIOUS:
     case ERDMA_XPORT_EV_PROBE:
-        *a = (uint32_t)(*a - f->spec.pn0);
+        *a = (uint32_t)(*a - end->pn0);
         break;
     case ERDMA_XPORT_EV_DROP:
-        *b = (uint32_t)(*b - f->spec.pn0);
+        *b = (uint32_t)(*b - end->pn0);
         break;
     default:
         break;
@@ -114,28 +113,27 @@ static void relative(const SimFlow *f, ErdmaXportEvent event, uint64_t *a,
 void sim_flow_trace(SimEnd *end, ErdmaXportEvent event, uint64_t a,
                     uint64_t b)
 {
-    SimFlow *f = end->flow;
-    Sim *s = f->sim;
+    Sim *s = end->sim;
 
-    relative(f, event, &a, &b);
+    relative(end, event, &a, &b);
     sim_mix(s, s->now_ns);
-    sim_mix(s, (uint64_t)f->number << 8 | event << 1 | end->is_receiver);
+    sim_mix(s, (uint64_t)end->number << 8 | event << 1 | end->is_receiver);
     sim_mix(s, a);
     sim_mix(s, b);
     if (s->trace && !end->is_receiver) {
-        s->trace(s->trace_opaque, f->number, s->now_ns, event, a, b);
+        s->trace(s->trace_opaque, end->number, s->now_ns, event, a, b);
     }
 }
 
 unsigned sim_add_flow(Sim *s, const SimFlowSpec *spec)
 {
-    SimFlow *f = g_new0(SimFlow, 1);
+    SimFlow *f = sim_alloc(sizeof(*f));
+    unsigned number = s->flows->len;
     unsigned host[2] = { spec->src, spec->dst };
     unsigned i;
 
     g_assert(spec->src < s->hosts->len && spec->dst < s->hosts->len);
     f->sim = s;
-    f->number = s->flows->len;
     f->spec = *spec;
     f->spec.depth = spec->depth ? spec->depth : 2;
     f->msgs = g_new0(ErdmaXportMsg, f->spec.depth);
@@ -143,8 +141,8 @@ unsigned sim_add_flow(Sim *s, const SimFlowSpec *spec)
     for (i = 0; i < 2; i++) {
         SimHost *h = s->hosts->pdata[host[i]];
         ErdmaXportConnParams p = {
-            .local_cookie = 2 * f->number + i + 1,
-            .peer_cookie = 2 * f->number + !i + 1,
+            .local_cookie = 2 * number + i + 1,
+            .peer_cookie = 2 * number + !i + 1,
             .local_ip = SIM_IP_BASE + host[i],
             .peer_ip = SIM_IP_BASE + host[!i],
             .tx_pn0 = spec->pn0,
@@ -154,6 +152,9 @@ unsigned sim_add_flow(Sim *s, const SimFlowSpec *spec)
         };
 
         f->end[i].flow = f;
+        f->end[i].sim = s;
+        f->end[i].number = number;
+        f->end[i].pn0 = spec->pn0;
         f->end[i].is_receiver = i;
         f->end[i].conn = erdma_xport_conn_open(h->x, &p, s->now_ns);
         sim_schedule(s, &h->event, s->now_ns);
@@ -161,13 +162,13 @@ unsigned sim_add_flow(Sim *s, const SimFlowSpec *spec)
     s->n_unfinished += spec->n_msgs != 0;
     g_ptr_array_add(s->flows, f);
     sim_schedule(s, &f->event, MAX(spec->start_ns, s->now_ns));
-    return f->number;
+    return number;
 }
 
 void sim_flow_free(SimFlow *f)
 {
     g_free(f->msgs);
-    g_free(f);
+    free(f);
 }
 
 unsigned sim_n_flows(const Sim *s)
@@ -175,7 +176,7 @@ unsigned sim_n_flows(const Sim *s)
     return s->flows->len;
 }
 
-static const SimFlow *get(const Sim *s, unsigned flow)
+static SimFlow *get(const Sim *s, unsigned flow)
 {
     g_assert(flow < s->flows->len);
     return s->flows->pdata[flow];
@@ -188,7 +189,10 @@ const SimFlowSpec *sim_flow_spec(const Sim *s, unsigned flow)
 
 const SimFlowStats *sim_flow_stats(const Sim *s, unsigned flow)
 {
-    return &get(s, flow)->stats;
+    SimFlow *f = get(s, flow);
+
+    f->stats.delivered_bytes = f->end[1].delivered_bytes;
+    return &f->stats;
 }
 
 void sim_flow_info(const Sim *s, unsigned flow, ErdmaXportConnInfo *info)

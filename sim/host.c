@@ -31,7 +31,7 @@ static size_t head_len(const ErdmaDatagram *dg)
 static bool take_wire(SimHost *h, uint32_t len)
 {
     Sim *s = h->sim;
-    const NetemConfig *cfg = netem_link_config(sim_link(s, h->out));
+    const NetemConfig *cfg = netem_link_config(h->out->net);
 
     h->wire_free_ns = s->now_ns + sim_serialise_ns(cfg, len);
     h->is_blocked = h->wire_free_ns > s->now_ns;
@@ -51,7 +51,7 @@ static bool transmit(void *opaque, const ErdmaDatagram *dg)
     p->head_len = head_len(dg);
     memcpy(p->data, dg->data, p->head_len);
     s->cost.packets++;
-    sim_link_put(s, h->out, p);
+    sim_link_put(h->out, p);
     return take_wire(h, dg->len + ERDMA_XPORT_IP_UDP_LEN);
 }
 
@@ -135,6 +135,15 @@ static void host_fire(SimEvent *e, uint64_t now_ns)
     sim_host_poll((SimHost *)e);
 }
 
+static void host_prepare(const SimEvent *e)
+{
+    const SimHost *h = (const SimHost *)e;
+
+    if (!h->is_blocked) {
+        erdma_xport_fetch_due(h->x, e->when_ns);
+    }
+}
+
 void sim_host_input(SimHost *h, SimPacket *p)
 {
     Sim *s = h->sim;
@@ -144,12 +153,9 @@ void sim_host_input(SimHost *h, SimPacket *p)
         .src_port = s->cfg.xport.udp_port,
         .dst_port = s->cfg.xport.udp_port,
         .ecn = p->ecn,
-        .data = s->scratch,
+        .data = p->data,
         .len = p->net.len - ERDMA_XPORT_IP_UDP_LEN,
     };
-
-    /* Packets that are under way need no room for their payload. */
-    memcpy(s->scratch, p->data, p->head_len);
 
     if (s->tap) {
         s->tap(s->tap_opaque, h->number, s->now_ns, dg.data, dg.len);
@@ -158,15 +164,36 @@ void sim_host_input(SimHost *h, SimPacket *p)
     sim_host_poll(h);
 }
 
+void sim_host_fetch(const SimHost *h, const SimPacket *p, unsigned stage)
+{
+    switch (stage) {
+    case 0:
+        __builtin_prefetch(h);
+        __builtin_prefetch((const char *)h + 64);
+        return;
+    case 2:
+        /* What it makes the host send */
+        __builtin_prefetch(h->out);
+        __builtin_prefetch(h->in);
+        break;
+    case 3:
+        if (!h->out->is_plain) {
+            netem_link_fetch(h->out->net);
+        }
+        break;
+    }
+    erdma_xport_fetch(h->x, p->data, stage - 1);
+}
+
 SimHost *sim_host_new(Sim *s, unsigned number, unsigned node)
 {
-    SimHost *h = g_new0(SimHost, 1);
+    SimHost *h = sim_alloc(sizeof(*h));
 
     h->sim = s;
     h->number = number;
     h->node = node;
-    h->in = h->out = SIM_NO_LINK;
     h->event.fire = host_fire;
+    h->event.prepare = host_prepare;
     h->x = erdma_xport_new(&host_ops, h, &s->cfg.xport);
     return h;
 }
@@ -174,5 +201,5 @@ SimHost *sim_host_new(Sim *s, unsigned number, unsigned node)
 void sim_host_free(SimHost *h)
 {
     erdma_xport_free(h->x);
-    g_free(h);
+    free(h);
 }

@@ -6,6 +6,10 @@
 #include "sim-int.h"
 
 #define SLAB_BYTES  (256 * 1024)
+/* Fewer flows than this are in the caches anyway. */
+#define FETCH_FLOWS 64
+/* Packets that fetch_ahead() works on */
+#define N_AHEAD     (ERDMA_XPORT_FETCHES + 2)
 
 /*
  * Packets come from slabs and go back to a list: in steady state nothing is
@@ -14,7 +18,7 @@
 static void add_slab(Sim *s)
 {
     size_t n = MAX(SLAB_BYTES / s->packet_size, 1), i;
-    uint8_t *slab = g_malloc0(n * s->packet_size);
+    uint8_t *slab = sim_alloc(n * s->packet_size);
 
     g_ptr_array_add(s->slabs, slab);
     s->cost.pool_packets += n;
@@ -109,27 +113,28 @@ uint64_t sim_serialise_ns(const NetemConfig *cfg, uint32_t len)
            cfg->rate_bps;
 }
 
-static unsigned next_link(const Sim *s, const SimNode *at, unsigned dst)
+/* From node @from to host @dst; NULL: there is no way */
+static SimLink *next_link(const Sim *s, unsigned from, unsigned dst)
 {
-    const SimHost *h = s->hosts->pdata[dst];
-    const SimLink *last;
-    const SimNode *access;
+    const SimNode *at, *access;
+    unsigned next;
 
+    if (s->access[dst] == from) {
+        return ((SimHost *)s->hosts->pdata[dst])->in;
+    }
+    at = s->nodes->pdata[from];
     if (at->is_host) {
         return ((SimHost *)s->hosts->pdata[at->index])->out;
     }
-    last = s->links->pdata[h->in];
-    access = s->nodes->pdata[last->from];
-    if (access == at) {
-        return h->in;
-    }
+    access = s->nodes->pdata[s->access[dst]];
     g_assert(!access->is_host && s->next_link);
-    return s->next_link[at->index * s->n_switches + access->index];
+    next = s->next_link[at->index * s->n_switches + access->index];
+    return next == SIM_NO_LINK ? NULL : s->links->pdata[next];
 }
 
-void sim_link_put(Sim *s, unsigned link, SimPacket *p)
+void sim_link_put(SimLink *l, SimPacket *p)
 {
-    SimLink *l = s->links->pdata[link];
+    Sim *s = l->sim;
 
     /* A transport must not be called from within another one. */
     if (l->is_plain && !(s->is_polling && l->leads_to_host)) {
@@ -140,34 +145,75 @@ void sim_link_put(Sim *s, unsigned link, SimPacket *p)
     arm(l);
 }
 
+/* To the host that @l leads to */
+static void arrive(SimLink *l, SimPacket *p)
+{
+    Sim *s = l->sim;
+    SimHost *h = s->hosts->pdata[p->dst];
+
+    g_assert(l->to == h->node);
+    sim_host_input(h, p);
+    sim_packet_free(s, p);
+}
+
+/* To a switch, which knows what comes next */
+static void pass_on(SimLink *l, SimPacket *p)
+{
+    Sim *s = l->sim;
+    SimLink *next = next_link(s, l->to, p->dst);
+
+    g_assert(next);
+    sim_link_put(next, p);
+}
+
 static void link_arrived(SimLink *l, SimPacket *p)
 {
     Sim *s = l->sim;
-    const SimNode *node = s->nodes->pdata[l->to];
-    unsigned next;
 
     s->cost.hops++;
     sim_mix(s, s->now_ns);
     sim_mix(s, (uint64_t)l->number << 32 | p->net.len);
-    if (node->is_host) {
-        SimHost *h = s->hosts->pdata[node->index];
-
-        g_assert(node->index == p->dst);
-        sim_host_input(h, p);
-        sim_packet_free(s, p);
-        return;
+    if (l->leads_to_host) {
+        arrive(l, p);
+    } else {
+        pass_on(l, p);
     }
-    next = next_link(s, node, p->dst);
-    g_assert(next != SIM_NO_LINK);
-    sim_link_put(s, next, p);
+}
+
+/*
+ * Thousands of connections fit no cache, but it is known which packets come
+ * out next: while this one is worked on, memory fetches what those will need,
+ * a stage per packet.
+ */
+static void fetch_ahead(SimLink *l)
+{
+    NetemPacket *v[N_AHEAD];
+    unsigned n = netem_link_ahead(l->net, v, ARRAY_SIZE(v)), i;
+
+    for (i = 0; i < n; i++) {
+        SimPacket *p = (SimPacket *)v[i];
+
+        if (i == N_AHEAD - 1) {
+            __builtin_prefetch(p);
+            __builtin_prefetch((char *)p + 64);
+            __builtin_prefetch((char *)p + 128);
+        } else {
+            sim_host_fetch(l->sim->hosts->pdata[p->dst], p,
+                           N_AHEAD - 2 - i);
+        }
+    }
 }
 
 static void link_fire(SimEvent *e, uint64_t now_ns)
 {
     SimLink *l = (SimLink *)e;
+    bool is_worth_it = l->sim->flows->len >= FETCH_FLOWS;
     NetemPacket *p;
 
     while ((p = netem_link_take(l->net, now_ns)) != NULL) {
+        if (is_worth_it) {
+            fetch_ahead(l);
+        }
         link_arrived(l, (SimPacket *)p);
     }
     arm(l);
@@ -193,7 +239,7 @@ unsigned sim_add_link(Sim *s, unsigned from, unsigned to,
                       const NetemConfig *cfg)
 {
     const SimNode *a = s->nodes->pdata[from], *b = s->nodes->pdata[to];
-    SimLink *l = g_new0(SimLink, 1);
+    SimLink *l = sim_alloc(sizeof(*l));
     static const NetemConfig nothing;
     NetemConfig c = *cfg;
     g_autofree char *from_name = node_name(s, from);
@@ -215,12 +261,15 @@ unsigned sim_add_link(Sim *s, unsigned from, unsigned to,
     if (a->is_host) {
         SimHost *h = s->hosts->pdata[a->index];
 
-        h->out = h->out == SIM_NO_LINK ? l->number : h->out;
+        h->out = h->out ? h->out : l;
     }
     if (b->is_host) {
         SimHost *h = s->hosts->pdata[b->index];
 
-        h->in = h->in == SIM_NO_LINK ? l->number : h->in;
+        if (!h->in) {
+            h->in = l;
+            s->access[h->number] = from;
+        }
     }
     return l->number;
 }
@@ -278,9 +327,9 @@ unsigned sim_path(const Sim *s, unsigned src, unsigned dst, unsigned *links,
         if (at->is_host && at->index == dst) {
             break;
         }
-        links[n] = next_link(s, at, dst);
-        g_assert(links[n] != SIM_NO_LINK);
-        l = s->links->pdata[links[n++]];
+        l = next_link(s, node, dst);
+        g_assert(l);
+        links[n++] = l->number;
         node = l->to;
     }
     return n;
@@ -316,10 +365,11 @@ void sim_net_free(Sim *s)
 
         netem_link_free(l->net);
         g_free(l->name);
-        g_free(l);
+        free(l);
     }
     g_ptr_array_free(s->links, true);
     g_free(s->next_link);
-    g_ptr_array_set_free_func(s->slabs, g_free);
+    g_free(s->access);
+    g_ptr_array_set_free_func(s->slabs, free);
     g_ptr_array_free(s->slabs, true);
 }

@@ -42,35 +42,41 @@ typedef struct SimHost {
     SimEvent event;             /* first: see host_fire() */
     Sim *sim;
     ErdmaXport *x;
-    uint64_t wire_free_ns;      /* its link is busy until then */
+    SimLink *out;               /* NULL: not connected */
+    SimLink *in;
+    uint64_t wire_free_ns;      /* out is busy until then */
     bool is_blocked;
     unsigned number;
     unsigned node;
-    unsigned out;               /* link, or NO_LINK */
-    unsigned in;
 } SimHost;
 
 typedef struct SimFlow SimFlow;
 
-/* The owner of a connection, as the transport sees it */
+/*
+ * The owner of a connection, as the transport sees it, and what each packet
+ * needs of it: one cache line.
+ */
 typedef struct SimEnd {
     SimFlow *flow;
+    Sim *sim;
     ErdmaXportConn *conn;
+    unsigned number;            /* of the flow */
+    uint32_t pn0;
+    uint32_t rx_msn;            /* expected next */
+    uint32_t rx_off;
+    uint64_t delivered_bytes;
     bool is_receiver;
-} SimEnd;
+} QEMU_ALIGNED(64) SimEnd;
 
 struct SimFlow {
     SimEvent event;             /* first: the start */
     Sim *sim;
-    unsigned number;
     SimFlowSpec spec;
     SimFlowStats stats;
-    SimEnd end[2];              /* sender, receiver */
     ErdmaXportMsg *msgs;
     uint64_t n_queued;
-    uint32_t rx_msn;            /* expected next */
-    uint32_t rx_off;
     bool is_over;
+    SimEnd end[2];              /* sender, receiver */
 };
 
 struct Sim {
@@ -87,11 +93,12 @@ struct Sim {
     unsigned n_switches;
     /* [switch * n_switches + switch]: link towards it */
     unsigned *next_link;
+    /* [host]: the node that its link in comes from */
+    unsigned *access;
     unsigned n_unfinished;      /* flows with an end */
     GPtrArray *slabs;
     SimPacket *free_packets;
     size_t packet_size;
-    uint8_t *scratch;           /* a datagram with all of its length */
     SimTrace *trace;
     void *trace_opaque;
     SimTap *tap;
@@ -121,10 +128,13 @@ static inline void sim_schedule_by(Sim *s, SimEvent *e, uint64_t when_ns)
     }
 }
 
+/* Zeroed, at the start of a cache line; free() */
+void *sim_alloc(size_t size);
+
 /* net.c */
 SimPacket *sim_packet_new(Sim *s);
 void sim_packet_free(Sim *s, SimPacket *p);
-void sim_link_put(Sim *s, unsigned link, SimPacket *p);
+void sim_link_put(SimLink *l, SimPacket *p);
 /* How long a link is busy with a packet */
 uint64_t sim_serialise_ns(const NetemConfig *cfg, uint32_t len);
 /* The links of a path in order; returns how many, at most @max */
@@ -137,6 +147,8 @@ SimHost *sim_host_new(Sim *s, unsigned number, unsigned node);
 void sim_host_free(SimHost *h);
 /* A datagram arrived; the caller keeps @p. */
 void sim_host_input(SimHost *h, SimPacket *p);
+/* A hint that @p arrives soon, see erdma_xport_fetch() */
+void sim_host_fetch(const SimHost *h, const SimPacket *p, unsigned stage);
 /* Lets its transport do what it can now. */
 void sim_host_poll(SimHost *h);
 

@@ -19,6 +19,7 @@ void sim_config_default(SimConfig *cfg)
     cfg->xport.ack_every = 1;
     cfg->xport.rx_buffer = 64 * 1024 * 1024;
     cfg->xport.pacing_quantum_ns = 0;
+    cfg->xport.is_hollow = true;
 }
 
 static size_t int_room(const ErdmaXportConfig *cfg)
@@ -27,6 +28,15 @@ static size_t int_room(const ErdmaXportConfig *cfg)
 
     return erdma_wire_int_bytes(erdma_wire_int_info(cfg->is_int_compact ?
         ERDMA_WIRE_INT_COMPACT : ERDMA_WIRE_INT_WIDE, hops));
+}
+
+void *sim_alloc(size_t size)
+{
+    size_t room = ROUND_UP(size, 64);
+    void *p = aligned_alloc(64, room);
+
+    g_assert(p);
+    return memset(p, 0, room);
 }
 
 Sim *sim_new(const SimConfig *cfg)
@@ -43,7 +53,6 @@ Sim *sim_new(const SimConfig *cfg)
     s->slabs = g_ptr_array_new();
     s->packet_size = ROUND_UP(sizeof(SimPacket) + ERDMA_WIRE_CONTROL_MAX -
                               ERDMA_WIRE_INT_MAX + int_room(&cfg->xport), 64);
-    s->scratch = g_malloc0(ERDMA_XPORT_MTU_MAX);
     return s;
 }
 
@@ -63,7 +72,6 @@ void sim_free(Sim *s)
     g_ptr_array_set_free_func(s->nodes, g_free);
     g_ptr_array_free(s->nodes, true);
     sim_heap_destroy(&s->heap);
-    g_free(s->scratch);
     g_free(s);
 }
 
@@ -99,6 +107,8 @@ unsigned sim_add_host(Sim *s)
 {
     unsigned number = s->hosts->len;
 
+    s->access = g_renew(unsigned, s->access, number + 1);
+    s->access[number] = UINT_MAX;
     g_ptr_array_add(s->hosts, sim_host_new(s, number,
                                            add_node(s, true, number)));
     return number;
