@@ -37,6 +37,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from arguments import Parser                                    # noqa: E402
 from guestlib import paths                                      # noqa: E402
 from guestlib.agent import STATUS_FAILED                        # noqa: E402
+from guestlib.client import Client                              # noqa: E402
 from guestlib.errors import GuestError                          # noqa: E402
 from guestlib import netem                                      # noqa: E402
 from guestlib.guests import GuestSet, Options                   # noqa: E402
@@ -46,42 +47,6 @@ from guestlib import supervisor as sup                          # noqa: E402
 def die(text, status=1):
     print("erdma: guests: " + text, file=sys.stderr)
     sys.exit(status)
-
-
-class Client:
-    """A connection to the supervisor of this state directory."""
-
-    def __init__(self, state):
-        info = sup.read_info(state)
-        if not info:
-            raise GuestError("no guests are running (./erdma guests start)")
-        self.sock = socket.socket(socket.AF_UNIX)
-        try:
-            self.sock.connect(info["socket"])
-        except OSError as e:
-            raise GuestError("the supervisor does not answer: %s" % e) from e
-
-    def request(self, op, **more):
-        self.sock.sendall(json.dumps({"op": op, **more}).encode() + b"\n")
-
-    def answer(self, output=None):
-        try:
-            while True:
-                kind, data = sup.recv_frame(self.sock)
-                if kind == b"X":
-                    break
-                if output:
-                    output(kind, data)
-        except (OSError, ConnectionError) as e:
-            raise GuestError("the guests are gone") from e
-        reply = json.loads(data)
-        if "error" in reply:
-            raise GuestError(reply["error"])
-        return reply
-
-    def ask(self, op, **more):
-        self.request(op, **more)
-        return self.answer()
 
 
 def caller():

@@ -30,6 +30,12 @@ check console "$(echo 'echo $((40 + 2))' | $e guests console 1 |
                  grep -c '^42')"
 check again "$($e guests start 2>&1 | grep -c 'running already')"
 check status-line "$($e guests status | grep -c '^guest1 .*running')"
+check inspect "$($e inspect 1 | grep -cE \
+    '^(device: ready|event queues: [1-9]|completion|queue|memory|  EQN )')"
+check inspect-json "$($e inspect --json 1 qps eqs | python3 -c \
+    'import json, sys; print(json.load(sys.stdin).keys() == {"qps", "eqs"})')"
+$e inspect --device hca9 1 2> /dev/null
+check inspect-none $?
 check hostname "$($e guests exec 1 hostname)"
 check pid "$($e guests status --json | sed -n 's/.*"pid": \([0-9]*\).*/\1/p' |
              tail -n 1)"
@@ -57,7 +63,9 @@ def commands(ctx):
                 ("stdin", "HELLO"), ("limit", "124"), ("no-guest", "125"),
                 ("background", "started"), ("binary", "300000"),
                 ("qmp", "2"), ("console", "1"), ("again", "1"),
-                ("status-line", "1"), ("hostname", "guest1")):
+                ("status-line", "1"), ("hostname", "guest1"),
+                ("inspect", "6"), ("inspect-json", "True"),
+                ("inspect-none", "1")):
             ctx.point(got.get(key) == value, key, "%r instead of %r\n%s" % (
                 got.get(key), value, run.stderr))
         assert got.get("pid"), run.stderr
@@ -65,6 +73,14 @@ def commands(ctx):
         while alive(pid) and time.monotonic() < end:
             time.sleep(0.1)
         ctx.point(not alive(pid), "guests end with their script")
+
+
+def expect_status(ctx, env, args, status):
+    run = subprocess.run(["./erdma", *args], cwd=ROOT, env=env,
+                         capture_output=True, text=True, timeout=300)
+    ctx.point(run.returncode == status and "Traceback" not in run.stderr,
+              " ".join(args),
+              "status %d\n%s" % (run.returncode, run.stderr))
 
 
 @test("command-errors", guests=None)
@@ -83,10 +99,8 @@ def command_errors(ctx):
                 (["start", "-n", "1", "--netem", "loss=2"], 1),
                 (["start", "-n", "1", "--netem", "los=1"], 1),
                 (["frobnicate"], 2), ([], 2)):
-            run = subprocess.run(["./erdma", "guests", *args], cwd=ROOT,
-                                 env=env, capture_output=True, text=True,
-                                 timeout=300)
-            ctx.point(run.returncode == status and
-                      "Traceback" not in run.stderr,
-                      "guests " + " ".join(args),
-                      "status %d\n%s" % (run.returncode, run.stderr))
+            expect_status(ctx, env, ["guests", *args], status)
+        for args, status in (
+                ([], 2), (["1"], 1), (["x"], 2), (["1", "everything"], 2),
+                (["--qmp", tmp + "/none"], 1), (["--bad"], 2)):
+            expect_status(ctx, env, ["inspect", *args], status)
