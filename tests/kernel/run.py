@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 # summary: NVMe, NFS and iSCSI over RDMA, the kernel's own users
-# on demand
 """Runs storage between two guests, the target in one, the initiator in the
 other, with the kernel's unmodified modules.
 
