@@ -279,7 +279,7 @@ def _hpcc(lab, n, w_ai):
     name = 'KA-12 HPCC_INT'
     u = 0.95 + n * w_ai / (BDP * PACKET)
     head = f'N = {n}, W_AI = {w_ai}'
-    got = lab.steady(SMOOTH, n, 2 + n / 16, 6, packets=16)
+    got = lab.steady(SMOOTH, n, 2 + n / 16, 6)
     rows = [verdict.near(name, f'{head}: utilisation', '', min(u, 1), 0.05)]
     rows[0].values = [got.usual('utilisation')]
     queue = got.usual('queue') / (BDP * PACKET)
@@ -313,7 +313,7 @@ def ka_17(lab):
     _plug_hpcc(lab, 400)
     base, rows = None, []
     for p in (0, 0.0001, 0.001, 0.01):
-        got = lab.steady(SMOOTH, 4, 6, 10, packets=16, loss=p)
+        got = lab.steady(SMOOTH, 4, 6, 10, loss=p)
         utilisation = got.usual('utilisation')
         base = utilisation if base is None else base
         n = got.count('tx-data-packets')

@@ -31,9 +31,9 @@ LINK_ID = 1
 FIRST_PORT = 18515
 DURATION = 280                      # seconds; nothing runs longer
 MESSAGES = 1_000_000                # as good as endless then
-# perftest's own flow control must not be what limits a flow: it hears late
-# of receives, since no event comes with them.
-RECEIVES = 128
+# So many that perftest's own flow control, which hears of receives late as no
+# event comes with them, never is what limits a flow
+RECEIVES = 1024
 READY = 60                          # seconds for flows to get going
 ATTEMPTS = 3
 HASTE = -10                         # nice value

@@ -16,6 +16,7 @@ import test_capture             # noqa: F401  the tests register themselves
 import test_commands            # noqa: F401
 import test_driver              # noqa: F401
 import test_inspect             # noqa: F401
+import test_lab                 # noqa: F401
 import test_programs            # noqa: F401
 import test_verbs               # noqa: F401
 from tap import Tap             # suite has put scripts/ into the path
