@@ -134,8 +134,28 @@ class Suite:
                 "%s: a %s ends in the retry error" % (text, case), False,
                 held.dead, 1, 2, "held-dead/" + case, ways, RETRIES,
                 RTO_MAX)
+        self.on_good_link("with retries=2 after 2 time-outs", False,
+                          self.other_retries)
         # It works on, as if nothing had been.
         self.on_good_link("afterwards", True, transfers.rping, 20)
+
+    def other_retries(self, guests):
+        self.replug("retries=2,rto-max-us=100000")
+        try:
+            return held.dead(guests, 1, 2, "held-dead/write/65536", (1, 2),
+                             2, 0.1)
+        finally:
+            self.replug("")
+
+    def replug(self, properties):
+        """Another HCA in guest 2."""
+        guest = self.guests[2]
+        guest.qmp.command("device_del", id="hca0")
+        guest.qmp.wait_event("DEVICE_DELETED", 20,
+                             lambda d: d.get("device") == "hca0")
+        guest.wait_until("[ ! -e /sys/class/infiniband/erdma_0 ]", 10,
+                         "the RDMA device did not go")
+        guest.add_hca(more=properties)
 
     def run(self):
         self.guests = GuestSet(
