@@ -63,12 +63,14 @@ if [ -n "$addon" ]; then
     what=addon-$addon
 else
     user_script=$root/images/build.sh
-    user_key=$(key "$root/images" "$root/tests/guest/programs")
+    user_key=$(key "$root/images" "$root/tests/guest/programs" \
+        "$root/guest-driver/compat")
     user_entry=guest-user-$suite-$user_key
     user_label="guest user space ($suite)"
     what=image
 fi
-kernel_key=$(key "$root/guest-driver")
+# Compat mode is user space.
+kernel_key=$(key "$root"/guest-driver/*.* "$root/guest-driver/addons")
 kernel_entry=guest-kernel-$series-$kernel_key
 entry=guest-$what-$series-$user_key-$kernel_key
 

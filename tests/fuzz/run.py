@@ -29,7 +29,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / 'scripts'))
 from tap import Tap  # noqa: E402
 
-NAMES = ['commands', 'netem', 'packet', 'requests', 'xport']
+NAMES = ['commands', 'compat', 'netem', 'packet', 'requests', 'xport']
 WORK = ROOT / 'build' / 'fuzz'
 # An input that takes longer than this many seconds is a finding.
 SLOW = 20
