@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # Builds the user space of a guest: an initramfs part with Debian's rdma-core,
-# perftest and friends, init, the agent and our test programs.
+# perftest and friends, init, the agent, compat mode and our test programs.
 #
 # All work is done in a throw-away Debian root (packages are unpacked, not
 # installed).  The result is one directory:
@@ -76,6 +76,7 @@ mmdebstrap --quiet --variant=extract \
     --extract-hook="upload $here/tools.list /build/tools.list" \
     --extract-hook="upload $here/chroot-build.sh /build/chroot-build.sh" \
     --extract-hook="copy-in $here/../tests/guest/programs /build" \
+    --extract-hook="copy-in $here/../guest-driver/compat /build" \
     --extract-hook="chroot \"\$1\" /bin/sh /build/chroot-build.sh" \
     --extract-hook="$here/packages-hook.sh \"\$1\" $rdmacm" \
     --extract-hook="sync-out /out $out" \

@@ -30,8 +30,12 @@ for d in /build/programs/*/; do
     name=$(basename "$d")
     # shellcheck disable=SC2086
     gcc -O2 $warn -s -pthread -o "$tree/usr/bin/$name" "$d"*.c \
-        -lrdmacm -libverbs
+        -Wl,--as-needed -lrdmacm -libverbs
 done
+# shellcheck disable=SC2086
+gcc -std=gnu11 -O2 $warn -s -fPIC -fvisibility=hidden -shared -pthread \
+    -o $tree/usr/lib/liberdma-compat.so /build/compat/*.c
+cp /build/compat/erdma-compat $tree/usr/bin/
 
 echo "== Debian's programs"
 for t in $(grep -v '^#' /build/tools.list); do
