@@ -11,7 +11,8 @@ build/logs/check-SUITE.log. What a suite needs (QEMU, a guest image) it makes.
   -l, --list    list the suites
   -- ARGUMENTS  passed on to each suite
 
-Suites marked "on demand" in the list run only when named.
+Suites marked "on demand" in the list run only when named; "compat" does
+more when named.
 Exit codes: 0 all passed, 1 something failed, 2 wrong usage, 3 the machine
 lacks something.
 """
@@ -70,8 +71,10 @@ def say(text):
 class Run:
     """One run of one suite."""
 
-    def __init__(self, suite, args, verbose):
+    def __init__(self, suite, args, verbose, is_named=False):
         self.suite = suite
+        # A suite may do less when it is one of all.
+        self.env = dict(os.environ, ERDMA_CHECK_NAMED='1' if is_named else '')
         self.args = args
         self.verbose = verbose
         self.reader = TapReader()
@@ -122,7 +125,8 @@ class Run:
         with open(self.log, 'w') as log, subprocess.Popen(
                 self.suite.argv(self.args), stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, text=True,
-                errors='replace', cwd=ROOT, start_new_session=True) as process:
+                errors='replace', cwd=ROOT, start_new_session=True,
+                env=self.env) as process:
             watcher = threading.Thread(target=self.watch,
                                        args=(process, done), daemon=True)
             watcher.start()
@@ -150,7 +154,7 @@ class Run:
 
 
 def parse(argv, suites):
-    """Returns (verbose, suites to run, arguments for them)."""
+    """Returns (verbose, suites to run, are they named, their arguments)."""
     verbose = False
     names = []
     args = []
@@ -175,9 +179,11 @@ def parse(argv, suites):
             usage(f"no suite '{arg}' (there are: {' '.join(suites)})")
         else:
             names.append(arg)
+    is_named = bool(names)
     if not names:
         names = [s.name for s in suites.values() if not s.on_demand]
-    return verbose, [suites[name] for name in dict.fromkeys(names)], args
+    return (verbose, [suites[name] for name in dict.fromkeys(names)],
+            is_named, args)
 
 
 def usage(text):
@@ -190,7 +196,7 @@ def stop(signum, _frame):
 
 
 def main():
-    verbose, chosen, args = parse(sys.argv[1:], find_suites())
+    verbose, chosen, is_named, args = parse(sys.argv[1:], find_suites())
     signal.signal(signal.SIGTERM, stop)
     signal.signal(signal.SIGHUP, stop)
     status = subprocess.call(['sh', str(ROOT / 'scripts/cmd-deps.sh'),
@@ -198,7 +204,7 @@ def main():
     if status:
         return status
     LOGS.mkdir(parents=True, exist_ok=True)
-    runs = [Run(suite, args, verbose) for suite in chosen]
+    runs = [Run(suite, args, verbose, is_named) for suite in chosen]
     try:
         statuses = [run.run() for run in runs]
     except KeyboardInterrupt:
