@@ -7,6 +7,7 @@
 #include <unistd.h>
 #include "bench.h"
 #include "keys.h"
+#include "replay.h"
 #include "report.h"
 
 static const char usage_text[] =
@@ -15,6 +16,7 @@ static const char usage_text[] =
     "       erdma-sim --plan [--guests] FILE [KEY=VALUE...]\n"
     "       erdma-sim --keys\n"
     "       erdma-sim --bench [FLOWS]\n"
+    "       erdma-sim --replay RECORDING\n"
     "\n"
     "Runs the experiment in FILE (\"-\": standard input) once per value of\n"
     "each list and per seed, and prints a summary per run as a JSON list.\n"
@@ -29,6 +31,7 @@ static const char usage_text[] =
     "  --guests     with what its section [guests] says\n"
     "  --keys       list the keys of an experiment file\n"
     "  --bench      measure packets per second, cost per packet and memory\n"
+    "  --replay     feed the transport with what a device recorded, compare\n"
     "\n"
     "Exit status: 0 done, 1 failed, 2 wrong usage or experiment.\n";
 
@@ -177,6 +180,20 @@ static void use_large_pages(char **argv)
     }
 }
 
+static int replay(const char *path)
+{
+    ReplayResult r;
+    char *problem = replay_file(path, &r);
+
+    if (problem) {
+        return complain(problem, 1);
+    }
+    printf("identical, %" PRIu64 " inputs, %" PRIu64 " outputs, %.3f s, "
+           "hash %016" PRIx64 "\n", r.n_inputs, r.n_outputs,
+           (r.end_ns - r.begin_ns) / 1e9, r.hash);
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     Arguments a = { .dir = NULL };
@@ -193,6 +210,9 @@ int main(int argc, char **argv)
     if (argc > 1 && !strcmp(argv[1], "--bench")) {
         bench(argc > 2 ? g_ascii_strtoull(argv[2], NULL, 10) : 0);
         return 0;
+    }
+    if (argc == 3 && !strcmp(argv[1], "--replay")) {
+        return replay(argv[2]);
     }
     if (argc > 1 && (!strcmp(argv[1], "-h") || !strcmp(argv[1], "--help"))) {
         fputs(usage_text, stdout);

@@ -71,6 +71,9 @@ ErdmaXportConn *erdma_xport_conn_open(ErdmaXport *x,
     ErdmaXportConn *c;
 
     if (erdma_connmap_find(&x->conns, p->local_cookie)) {
+        if (x->recorder) {
+            erdma_recorder_opened(x->recorder, p, NULL, now_ns);
+        }
         return NULL;
     }
     c = g_new0(ErdmaXportConn, 1);
@@ -85,6 +88,9 @@ ErdmaXportConn *erdma_xport_conn_open(ErdmaXport *x,
     init_rx(c, p, now_ns);
     erdma_connmap_add(&x->conns, c->local_cookie, c);
     erdma_conn_activate(c);
+    if (x->recorder) {
+        erdma_recorder_opened(x->recorder, p, c, now_ns);
+    }
     return c;
 }
 
@@ -104,6 +110,9 @@ void erdma_xport_conn_close(ErdmaXportConn *c)
 {
     ErdmaXport *x = c->x;
 
+    if (x->recorder) {
+        erdma_recorder_close(x->recorder, c);
+    }
     erdma_connmap_remove(&x->conns, c->local_cookie);
     erdma_timerheap_cancel(&x->timers, &c->timer);
     if (c->is_active) {
@@ -173,6 +182,9 @@ void erdma_xport_conn_send(ErdmaXportConn *c, ErdmaXportMsg *msg)
 {
     ErdmaConnTx *tx = &c->tx;
 
+    if (c->x->recorder) {
+        erdma_recorder_send(c->x->recorder, c, &msg->hdr);
+    }
     msg->msn = tx->next_msn++;
     msg->sent_len = 0;
     msg->is_sent = false;
@@ -194,6 +206,9 @@ uint32_t erdma_xport_conn_unsent(const ErdmaXportConn *c)
 
 void erdma_xport_conn_expect(ErdmaXportConn *c, bool is_expecting)
 {
+    if (c->x->recorder) {
+        erdma_recorder_expect(c->x->recorder, c, is_expecting);
+    }
     if (c->tx.is_expecting != is_expecting) {
         c->tx.is_expecting = is_expecting;
         erdma_conn_activate(c);
@@ -202,6 +217,9 @@ void erdma_xport_conn_expect(ErdmaXportConn *c, bool is_expecting)
 
 void erdma_xport_conn_rx_resume(ErdmaXportConn *c)
 {
+    if (c->x->recorder) {
+        erdma_recorder_resume(c->x->recorder, c);
+    }
     c->rx.want_resume = true;
     erdma_conn_activate(c);
 }
@@ -229,6 +247,9 @@ static void stop_sending(ErdmaXportConn *c)
 void erdma_xport_conn_terminate(ErdmaXportConn *c, uint8_t status,
                                 uint32_t msn)
 {
+    if (c->x->recorder) {
+        erdma_recorder_terminate(c->x->recorder, c, status, msn);
+    }
     if (c->term != ERDMA_TERM_NONE) {
         return;
     }

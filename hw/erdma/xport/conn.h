@@ -18,6 +18,7 @@
 #include "loss.h"
 #include "pacer.h"
 #include "reasm.h"
+#include "recorder.h"
 #include "recvmap.h"
 #include "rtt.h"
 #include "sentmap.h"
@@ -46,6 +47,7 @@ struct ErdmaXport {
     QTAILQ_HEAD(, ErdmaXportConn) active;
     uint8_t *tx_buf;            /* HEADROOM and the largest datagram */
     bool is_blocked;
+    ErdmaRecorder *recorder;    /* NULL: is not recorded, see record.h */
     /* See erdma_xport_fetch_due(); only to compare, it may be gone. */
     const ErdmaXportConn *fetched;
     unsigned n_fetched;

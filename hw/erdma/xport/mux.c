@@ -99,6 +99,9 @@ void erdma_xport_set_mtu(ErdmaXport *x, uint32_t mtu)
 {
     uint32_t i;
 
+    if (x->recorder) {
+        erdma_recorder_set_mtu(x->recorder, mtu);
+    }
     x->cfg.mtu = clamp_mtu(mtu);
     alloc_tx_buf(x);
     for (i = 0; i <= x->conns.mask; i++) {
@@ -161,6 +164,9 @@ void erdma_xport_input(ErdmaXport *x, const ErdmaDatagram *dg,
     ErdmaWire w;
     ErdmaXportConn *c;
 
+    if (x->recorder) {
+        erdma_recorder_input(x->recorder, dg, now_ns);
+    }
     x->stats.rx_packets++;
     x->stats.rx_bytes += dg->len;
     c = gate(x, dg, &w);
@@ -237,6 +243,9 @@ void erdma_xport_fetch(const ErdmaXport *x, const uint8_t *data,
 
 void erdma_xport_unblock(ErdmaXport *x)
 {
+    if (x->recorder) {
+        erdma_recorder_unblock(x->recorder);
+    }
     x->is_blocked = false;
 }
 
@@ -269,8 +278,7 @@ void erdma_xport_fetch_due(ErdmaXport *x, uint64_t at_ns)
     }
 }
 
-uint64_t erdma_xport_poll(ErdmaXport *x, uint64_t now_ns,
-                          unsigned max_packets)
+static uint64_t run(ErdmaXport *x, uint64_t now_ns, unsigned max_packets)
 {
     unsigned budget = max_packets;
     ErdmaXportConn *c;
@@ -299,4 +307,19 @@ uint64_t erdma_xport_poll(ErdmaXport *x, uint64_t now_ns,
         return now_ns;
     }
     return erdma_timerheap_first_ns(&x->timers);
+}
+
+uint64_t erdma_xport_poll(ErdmaXport *x, uint64_t now_ns,
+                          unsigned max_packets)
+{
+    uint64_t next_ns;
+
+    if (x->recorder) {
+        erdma_recorder_poll(x->recorder, now_ns, max_packets);
+    }
+    next_ns = run(x, now_ns, max_packets);
+    if (x->recorder) {
+        erdma_recorder_polled(x->recorder, next_ns);
+    }
+    return next_ns;
 }

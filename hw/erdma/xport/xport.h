@@ -463,4 +463,16 @@ void erdma_xport_unblock(ErdmaXport *x);
 uint64_t erdma_xport_poll(ErdmaXport *x, uint64_t now_ns,
                           unsigned max_packets);
 
+/* Takes the next bytes of a recording. */
+typedef void ErdmaXportWrite(void *opaque, const uint8_t *data, size_t len);
+
+/*
+ * Records from now on every call of the owner and what came out, in the form
+ * of record.h; no connection is open and nothing is recorded yet.  A new call
+ * that changes what the transport does has to be recorded too.
+ */
+void erdma_xport_record(ErdmaXport *x, ErdmaXportWrite *write, void *opaque);
+/* Ends the recording, if there is one; not from inside a callback. */
+void erdma_xport_record_end(ErdmaXport *x);
+
 #endif /* HW_ERDMA_XPORT_H */
