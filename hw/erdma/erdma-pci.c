@@ -107,6 +107,7 @@ static void erdma_unrealize(ErdmaState *s)
     PCIDevice *pci_dev = PCI_DEVICE(s);
 
     erdma_wire_exit(s);
+    erdma_record_close(s);
     erdma_port_exit(s);
     if (pci_is_express(pci_dev)) {
         pcie_cap_exit(pci_dev);
@@ -123,12 +124,14 @@ static void erdma_pci_realize(PCIDevice *pci_dev, Error **errp)
 
     g_free(s->name);
     s->name = g_strdup(DEVICE(s)->id ? DEVICE(s)->id : TYPE_ERDMA);
-    if (!erdma_props_check(s, &cfg, errp) || !erdma_find_wire(s, &cfg, errp)) {
+    if (!erdma_props_check(s, &cfg, errp) || !erdma_find_wire(s, &cfg, errp) ||
+        !erdma_record_open(s, errp)) {
         return;
     }
     erdma_init_bars(s, &cfg);
     if (!erdma_init_msix(s, errp)) {
         erdma_exit_bars(s);
+        erdma_record_close(s);
         return;
     }
     if (pci_is_express(pci_dev)) {
@@ -137,6 +140,7 @@ static void erdma_pci_realize(PCIDevice *pci_dev, Error **errp)
     }
     erdma_wire_init(s);
     erdma_port_init(s, &cfg);
+    erdma_record_begin(s);
     if (!erdma_attach_wire(s, errp)) {
         erdma_unrealize(s);
         return;

@@ -183,6 +183,7 @@ static const Property erdma_qdev_props[] = {
     DEFINE_PROP_STRING("cc", ErdmaState, cc),
     DEFINE_PROP_STRING("int", ErdmaState, int_mode),
     DEFINE_PROP_STRING("firmware-version", ErdmaState, fw_version),
+    DEFINE_PROP_STRING("record", ErdmaState, record),
 };
 
 static uint64_t erdma_prop_load(const ErdmaProp *p, const void *field)
@@ -387,6 +388,9 @@ void erdma_props_class_init(ObjectClass *oc)
         "or off (default: wide)");
     object_class_property_set_description(oc, "firmware-version",
         "as 0.MINOR.PATCH (default: 0.2.34)");
+    object_class_property_set_description(oc, "record",
+        "file to write everything to that reaches the transport, for "
+        "erdma-sim --replay");
 
     erdma_xport_config_default(&xport);
     for (i = 0; i < ARRAY_SIZE(erdma_props); i++) {

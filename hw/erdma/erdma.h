@@ -37,6 +37,7 @@ OBJECT_DECLARE_TYPE(ErdmaState, ErdmaClass, ERDMA)
 
 typedef struct ErdmaFilter ErdmaFilter;
 typedef struct ErdmaLoopPacket ErdmaLoopPacket;
+typedef struct ErdmaRecordFile ErdmaRecordFile;
 
 struct ErdmaClass {
     PCIDeviceClass parent_class;
@@ -80,6 +81,7 @@ struct ErdmaState {
     char *cc;
     char *int_mode;
     char *fw_version;
+    char *record;               /* file, or NULL */
     uint32_t mtu;               /* 0: the NIC's */
     uint32_t version;
     uint32_t vectors;
@@ -98,6 +100,7 @@ struct ErdmaState {
 
     /* state */
     char *name;                 /* for traces and logs */
+    ErdmaRecordFile *recording; /* NULL: nothing is recorded */
     MACAddr mac;
     MemoryRegion bar0;
     MemoryRegion regs;
@@ -194,6 +197,14 @@ bool erdma_wire_rx(ErdmaState *s, const uint8_t *frame, size_t len,
 
 /* erdma-stats.c */
 void erdma_stats_class_init(ObjectClass *oc);
+
+/* erdma-record.c */
+/* Opens the file that the property names, if it does. */
+bool erdma_record_open(ErdmaState *s, Error **errp);
+/* Begins; right after the engine was made. */
+void erdma_record_begin(ErdmaState *s);
+/* Ends, while the engine is still there. */
+void erdma_record_close(ErdmaState *s);
 
 /* erdma-inspect.c */
 void erdma_inspect_class_init(ObjectClass *oc);

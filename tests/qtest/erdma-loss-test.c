@@ -152,8 +152,22 @@ static void carry_all(Fixture *f)
     }
 }
 
+/*
+ * ERDMA_RECORD=DIR: both devices are recorded, for whoever replays it
+ * (run.py).
+ */
+static char *record_option(const Trouble *t, unsigned end)
+{
+    const char *dir = g_getenv("ERDMA_RECORD");
+
+    return dir ? g_strdup_printf(",record=%s/%s-%u.rec", dir, t->name, end) :
+                 g_strdup("");
+}
+
 static void setup(Fixture *f, const Trouble *t)
 {
+    g_autofree char *record0 = record_option(t, 0);
+    g_autofree char *record1 = record_option(t, 1);
     QOSState *qs;
     int fds[2][2];
     unsigned i;
@@ -173,9 +187,9 @@ static void setup(Fixture *f, const Trouble *t)
                      "addr=4,mac=52:54:00:12:34:56 "
                      "-device virtio-net-pci,id=nic1,netdev=net1,romfile=,"
                      "addr=6,mac=52:54:00:12:34:57 "
-                     "-device erdma,id=rdma0,eni=nic0,addr=5 "
-                     "-device erdma,id=rdma1,eni=nic1,addr=7",
-                     fds[0][1], fds[1][1]);
+                     "-device erdma,id=rdma0,eni=nic0,addr=5%s "
+                     "-device erdma,id=rdma1,eni=nic1,addr=7%s",
+                     fds[0][1], fds[1][1], record0, record1);
     for (i = 0; i < 2; i++) {
         close(fds[i][1]);
         f->d[i] = qerdma_new(qs, QERDMA_SLOT(i));

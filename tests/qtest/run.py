@@ -7,16 +7,20 @@ Arguments: --sanitize takes the sanitizer build; others are names of tests, or
 of test paths within (erdma-regs-test:/x86_64/pci/...).
 """
 
+import importlib.util
 import os
 import pathlib
 import subprocess
 import sys
+import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / 'scripts'))
 from tap import Tap  # noqa: E402
 
 TIMEOUT = 600
+# Its devices are recorded; erdma-sim replays what they did.
+RECORDED = 'erdma-loss-test'
 
 
 def listed():
@@ -25,6 +29,30 @@ def listed():
     return [line.strip()[1:-2] for line in text.splitlines()
             if line.strip().startswith("'erdma-")
             and line.strip().endswith("-test',")]
+
+
+def build_sim(tap):
+    """erdma-sim, which the unit suite's runner knows how to build."""
+    spec = importlib.util.spec_from_file_location(
+        'unit_run', ROOT / 'tests' / 'unit' / 'run.py')
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    directory = module.build_all(tap, ['gcc'], ['sim/erdma-sim'])['gcc']
+    return directory and directory / 'sim' / 'erdma-sim'
+
+
+def replay(tap, directory):
+    """Outside of QEMU the transport does the same, to the last bit."""
+    recordings = sorted(pathlib.Path(directory).glob('*.rec'))
+    tap.point(len(recordings) > 0, 'devices are recorded')
+    sim = build_sim(tap)
+    for path in recordings if sim else []:
+        result = subprocess.run([str(sim), '--replay', str(path)],
+                                stdout=subprocess.PIPE, text=True,
+                                stderr=subprocess.STDOUT, check=False)
+        tap.point(result.returncode == 0 and
+                  result.stdout.startswith('identical, '),
+                  f'replay of {path.stem}', result.stdout)
 
 
 def main():
@@ -53,8 +81,13 @@ def main():
             tap.point(False, name, 'not in tests/qtest/meson.build')
             continue
         argv = [str(qemu.parent / 'tests/qtest' / name), '--tap', '-k']
-        tap.program(name, argv + (['-p', path] if path else []),
-                    timeout=TIMEOUT, env=env, cwd=qemu.parent)
+        argv += ['-p', path] if path else []
+        with tempfile.TemporaryDirectory() as directory:
+            if name == RECORDED:
+                env['ERDMA_RECORD'] = directory
+            tap.program(name, argv, timeout=TIMEOUT, env=env, cwd=qemu.parent)
+            if name == RECORDED:
+                replay(tap, directory)
     return tap.done()
 
 

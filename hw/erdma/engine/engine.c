@@ -383,6 +383,16 @@ const ErdmaEngineStats *erdma_engine_stats(const ErdmaEngine *e)
     return &e->stats;
 }
 
+void erdma_engine_record(ErdmaEngine *e, ErdmaXportWrite *write, void *opaque)
+{
+    erdma_xport_record(e->xport, write, opaque);
+}
+
+void erdma_engine_record_end(ErdmaEngine *e)
+{
+    erdma_xport_record_end(e->xport);
+}
+
 const ErdmaXportStats *erdma_engine_xport_stats(const ErdmaEngine *e)
 {
     return erdma_xport_stats(e->xport);

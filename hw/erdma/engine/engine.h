@@ -141,6 +141,14 @@ void erdma_engine_set_mtu(ErdmaEngine *e, uint32_t mtu);
  */
 uint64_t erdma_engine_run(ErdmaEngine *e, uint64_t now_ns);
 
+/*
+ * Records the transport, see xport.h; right after erdma_engine_new(), before
+ * anything else happens.
+ */
+void erdma_engine_record(ErdmaEngine *e, ErdmaXportWrite *write,
+                         void *opaque);
+void erdma_engine_record_end(ErdmaEngine *e);
+
 const ErdmaEngineStats *erdma_engine_stats(const ErdmaEngine *e);
 const ErdmaXportStats *erdma_engine_xport_stats(const ErdmaEngine *e);
 
