@@ -46,8 +46,8 @@ bool erdma_record_open(ErdmaState *s, Error **errp)
     }
     f = fopen(s->record, "wb");
     if (!f) {
-        error_setg_errno(errp, errno, "record: cannot write to '%s'",
-                         s->record);
+        error_setg_errno(errp, errno, "property 'record' is '%s', must be a "
+                         "file that can be written", s->record);
         return false;
     }
     rf = g_new0(ErdmaRecordFile, 1);

@@ -55,6 +55,8 @@ VALUES = {
                               "be 0.MINOR.PATCH",
     'firmware-version=0.2.65536': "numbers up to 65535",
     'firmware-version=0.2.34x': "must be 0.MINOR.PATCH",
+    'record=/nonexistent/hca.rec': "property 'record' is "
+        "'/nonexistent/hca.rec', must be a file that can be written: No such",
     'retries=0': "property 'retries' is 0, must be 1 to 200",
     'ack-every=0': "property 'ack-every' is 0, must be 1 to 1000",
     'ack-delay-us=1000001': "must be 0 to 1000000",
@@ -149,6 +151,7 @@ RIGHT = [
     'eni=nic0,mtu=256,udp-port=1,cc=newreno,firmware-version=0.65535.0',
     'eni=nic0,mtu=65535,pacing=off,ecn=off,initial-window=655350,version=0',
     'eni=nic0,cc=none,initial-window=100000,go-back-n=on',
+    'eni=nic0,record=/dev/null',
     'eni=nic0,cc=hpcc_int,line-rate=25000000000,base-rtt-us=40,eta=0.9,'
     'max-stage=5,w-ai=100,n-flows=4,int-hops=2,int=compact',
     'eni=nic0,cc=hpcc-rtt,delta=0.1,int=off',
