@@ -259,10 +259,11 @@ def _share(lab, title, n, jain, seconds):
 
 def ka_11(lab):
     rows = []
-    for title in ('NewReno', 'CUBIC'):
+    # CUBIC's time scale is seconds, not round trips: it takes longer to share.
+    for title, seconds in (('NewReno', 12), ('CUBIC', 30)):
         lab.plug(title.lower())
         for n in (2, 4, 8, 16):
-            rows += _share(lab, title, n, 0.95, 12)
+            rows += _share(lab, title, n, 0.95, seconds)
     return rows
 
 
