@@ -95,6 +95,9 @@ int compat_mpa_reply(const uint8_t *buf, size_t len, CompatMsg *msg)
     size_t key_len = len < sizeof(mpa_reply) ? len : sizeof(mpa_reply);
     uint16_t flags, data_len;
 
+    if (!len) {
+        return 0;       /* and @buf may be NULL */
+    }
     if (memcmp(buf, mpa_reply, key_len)) {
         return -1;
     }
