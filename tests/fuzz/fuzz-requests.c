@@ -60,7 +60,7 @@ static uint32_t some_length(Game *g)
     case 1:
         return fuzz_u16(&g->in);
     case 2:
-        return 1 << (choice & 31);
+        return 1u << (choice & 31);
     default:
         return choice & 31;
     }

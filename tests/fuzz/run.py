@@ -5,6 +5,8 @@
 
   --seconds N    each, 60 without
   --jobs N       at a time, 2 without
+  --seed N       of the mutations, 1 without, so that a first run tries the
+                 same inputs everywhere; 0 draws one
   --coverage     no fuzzing: which lines of engine, transport and emulated
                  link the corpora reach (gcc, gcov)
   NAME...        only these
@@ -71,7 +73,7 @@ def seed_packets(directory):
             seed.write_bytes(b'\6' + frame)
 
 
-def fuzz(directory, name, seconds):
+def fuzz(directory, name, seconds, seed):
     """Returns (passed, figures or what was found)."""
     env = dict(os.environ,
                UBSAN_OPTIONS='halt_on_error=1:print_stacktrace=1',
@@ -79,7 +81,8 @@ def fuzz(directory, name, seconds):
     findings = WORK / 'findings'
     result = subprocess.run(
         [directory / f'tests/fuzz/fuzz-{name}', WORK / name,
-         f'-max_total_time={seconds}', f'-timeout={SLOW}', '-rss_limit_mb=3000',
+         f'-max_total_time={seconds}', f'-seed={seed}', f'-timeout={SLOW}',
+         '-rss_limit_mb=3000',
          f'-artifact_prefix={findings}/{name}-', '-print_final_stats=1'],
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         errors='replace', env=env, check=False)
@@ -106,7 +109,8 @@ def run_fuzzers(tap, args):
     if 'packet' in names:
         seed_packets(directory)
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
-        runs = {pool.submit(fuzz, directory, name, args.seconds): name
+        runs = {pool.submit(fuzz, directory, name, args.seconds,
+                            args.seed): name
                 for name in names}
         for run in concurrent.futures.as_completed(runs):
             passed, text = run.result()
@@ -172,6 +176,7 @@ def main():
     parser = argparse.ArgumentParser(usage=__doc__)
     parser.add_argument('--seconds', type=int, default=60)
     parser.add_argument('--jobs', type=int, default=2)
+    parser.add_argument('--seed', type=int, default=1)
     parser.add_argument('--coverage', action='store_true')
     parser.add_argument('names', nargs='*')
     args = parser.parse_args()
