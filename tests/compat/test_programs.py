@@ -17,7 +17,7 @@ PERFTESTS = SHORT_PERFTESTS + [
     ('ib_send_bw', '-n 500'), ('ib_send_bw', '-b -n 300'),
     ('ib_send_bw', '-q 16 -n 100'), ('ib_send_bw', '-e -n 300'),
     ('ib_send_bw', '-b -e -q 16 -n 100'), ('ib_send_lat', '-n 100'),
-    ('ib_read_lat', '-e -n 100'), ('ib_write_bw', '-e -n 300'),
+    ('ib_read_lat', '-e -n 100'), ('ib_read_bw', '-e -n 300'),
     ('ib_atomic_bw', '-n 300'), ('ib_atomic_bw', '-A CMP_AND_SWAP -n 300'),
     ('ib_atomic_bw', '-q 16 -n 100'),
 ]
