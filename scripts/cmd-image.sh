@@ -55,22 +55,23 @@ key() {
         cut -c 1-12
 }
 
+recipe=$root/scripts/debian-root.sh
 if [ -n "$addon" ]; then
     user_script=$root/addons/$addon/build.sh
-    user_key=$(key "$root/addons/$addon")
+    user_key=$(key "$root/addons/$addon" "$recipe")
     user_entry=guest-addon-$addon-$suite-$user_key
     user_label="guest add-on $addon ($suite)"
     what=addon-$addon
 else
     user_script=$root/images/build.sh
     user_key=$(key "$root/images" "$root/tests/guest/programs" \
-        "$root/guest-driver/compat")
+        "$root/guest-driver/compat" "$recipe")
     user_entry=guest-user-$suite-$user_key
     user_label="guest user space ($suite)"
     what=image
 fi
 # Compat mode is user space.
-kernel_key=$(key "$root"/guest-driver/*.* "$root/guest-driver/addons")
+kernel_key=$(key "$root"/guest-driver/*.* "$root/guest-driver/addons" "$recipe")
 kernel_entry=guest-kernel-$series-$kernel_key
 entry=guest-$what-$series-$user_key-$kernel_key
 
@@ -86,12 +87,12 @@ need_space "${TMPDIR:-/tmp}" 3000
 
 # Both parts download and unpack a lot, each with one thread: at the same time.
 sh "$root/scripts/cache.sh" make "$user_entry" \
-    "$user_label" sh "$user_script" --suite "$suite" --out . &
+    "$user_label" sh "$user_script" "$suite" . &
 user_job=$!
 status=0
 sh "$root/scripts/cache.sh" make "$kernel_entry" \
     "guest kernel $series and its modules" \
-    sh "$root/guest-driver/build.sh" --series "$series" --out . || status=$?
+    sh "$root/guest-driver/build.sh" "$series" . || status=$?
 wait "$user_job" || status=$?
 [ "$status" -eq 0 ] || exit "$status"
 
