@@ -5,6 +5,7 @@ import fcntl
 import os
 import pathlib
 import subprocess
+import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
@@ -86,4 +87,20 @@ def build(name, targets=(), compiler=None, options=None):
         fcntl.flock(lock, fcntl.LOCK_EX)
         _run(setup, env)
         _run(['ninja', '-C', str(where), *targets], env)
+    return where
+
+
+def build_point(tap, name, targets=(), compiler=None, options=None):
+    """build() as a point of a suite; None, or the end, if it fails."""
+    if compiler is None:
+        compiler, options = BUILDS[name]
+    label = f'build with {compiler} {" ".join(options)}'.strip()
+    try:
+        where = build(name, targets, compiler, options)
+    except BuildError as error:
+        if error.status != 1:
+            sys.exit(error.status)
+        tap.point(False, label, str(error))
+        return None
+    tap.point(True, label)
     return where

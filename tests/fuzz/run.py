@@ -18,7 +18,6 @@ they are fixed, where the unit suite replays them.
 
 import argparse
 import concurrent.futures
-import importlib.util
 import json
 import os
 import pathlib
@@ -29,6 +28,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / 'scripts'))
+import standalone  # noqa: E402
 from tap import Tap  # noqa: E402
 
 NAMES = ['commands', 'compat', 'netem', 'packet', 'requests', 'xport']
@@ -38,15 +38,6 @@ SLOW = 20
 OPTIONS = ['-Db_sanitize=address,undefined', '-Db_lundef=false', '-Dfuzz=true',
            '-Dc_args=-fsanitize=fuzzer-no-link']
 COVERED = ['engine', 'xport', 'netem']
-
-
-def unit_suite():
-    """The unit suite's runner: it knows how to build."""
-    spec = importlib.util.spec_from_file_location(
-        'unit_run', ROOT / 'tests' / 'unit' / 'run.py')
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def frames(capture):
@@ -97,11 +88,10 @@ def fuzz(directory, name, seconds, seed):
 
 
 def run_fuzzers(tap, args):
-    unit = unit_suite()
     names = args.names or NAMES
-    directory = unit.build(tap, 'fuzz', 'clang', OPTIONS,
-                           [f'tests/fuzz/fuzz-{name}' for name in names] +
-                           ['tests/fuzz/packet-samples'])
+    targets = [f'tests/fuzz/fuzz-{name}' for name in names]
+    directory = standalone.build_point(
+        tap, 'fuzz', [*targets, 'tests/fuzz/packet-samples'], 'clang', OPTIONS)
     if not directory:
         return
     for name in [*names, 'findings']:
@@ -133,10 +123,10 @@ def source_lines(report):
 
 def coverage(tap, args):
     """A table of what the corpora reach."""
-    unit = unit_suite()
     names = args.names or NAMES
-    directory = unit.build(tap, 'coverage', 'gcc', ['-Db_coverage=true'],
-                           [f'tests/fuzz/fuzz-{name}' for name in names])
+    directory = standalone.build_point(
+        tap, 'coverage', [f'tests/fuzz/fuzz-{name}' for name in names], 'gcc',
+        ['-Db_coverage=true'])
     if not directory:
         return
     for data in directory.rglob('*.gcda'):

@@ -7,7 +7,6 @@ Arguments: --sanitize takes the sanitizer build; others are names of tests, or
 of test paths within (erdma-regs-test:/x86_64/pci/...).
 """
 
-import importlib.util
 import os
 import pathlib
 import subprocess
@@ -16,6 +15,7 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / 'scripts'))
+import standalone  # noqa: E402
 from tap import Tap  # noqa: E402
 
 TIMEOUT = 600
@@ -31,23 +31,14 @@ def listed():
             and line.strip().endswith("-test',")]
 
 
-def build_sim(tap):
-    """erdma-sim, which the unit suite's runner knows how to build."""
-    spec = importlib.util.spec_from_file_location(
-        'unit_run', ROOT / 'tests' / 'unit' / 'run.py')
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    directory = module.build_all(tap, ['gcc'], ['sim/erdma-sim'])['gcc']
-    return directory and directory / 'sim' / 'erdma-sim'
-
-
 def replay(tap, directory):
     """Outside of QEMU the transport does the same, to the last bit."""
     recordings = sorted(pathlib.Path(directory).glob('*.rec'))
     tap.point(len(recordings) > 0, 'devices are recorded')
-    sim = build_sim(tap)
-    for path in recordings if sim else []:
-        result = subprocess.run([str(sim), '--replay', str(path)],
+    built = standalone.build_point(tap, 'gcc', ['sim/erdma-sim'])
+    for path in recordings if built else []:
+        result = subprocess.run([str(built / 'sim/erdma-sim'), '--replay',
+                                 str(path)],
                                 stdout=subprocess.PIPE, text=True,
                                 stderr=subprocess.STDOUT, check=False)
         tap.point(result.returncode == 0 and

@@ -9,7 +9,6 @@
 Some of them run a second time in a build with sanitizers.
 """
 
-import importlib.util
 import json
 import os
 import pathlib
@@ -19,21 +18,13 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / 'scripts'))
+import standalone  # noqa: E402
 from tap import Tap  # noqa: E402
 
 ALL = range(1, 21)
 TARGETS = ['sim/erdma-sim', 'tests/sim/known-answers']
 # Short ones, which between them use every part of the simulator
 SANITIZED = ['1', '2', '6', '7', '18']
-
-
-def unit_suite():
-    """The unit suite's runner: the builds are the same."""
-    spec = importlib.util.spec_from_file_location(
-        'unit_run', ROOT / 'tests' / 'unit' / 'run.py')
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 EXPERIMENT = """
@@ -123,7 +114,8 @@ def main():
     tap = Tap()
     options = ['-l'] if '--long' in sys.argv[1:] else []
     numbers = [word for word in sys.argv[1:] if word != '--long']
-    builds = unit_suite().build_all(tap, ['gcc', 'sanitize'], TARGETS)
+    builds = {name: standalone.build_point(tap, name, TARGETS)
+              for name in ('gcc', 'sanitize')}
     if builds['gcc']:
         program = builds['gcc'] / 'tests' / 'sim' / 'known-answers'
         for number in numbers or ALL:

@@ -17,26 +17,6 @@ import standalone  # noqa: E402
 from tap import Tap  # noqa: E402
 
 
-def build(tap, name, compiler, options, targets=()):
-    """Returns the build directory, or None if it could not be made."""
-    label = f'build with {compiler} {" ".join(options)}'.strip()
-    try:
-        directory = standalone.build(name, targets, compiler, options)
-    except standalone.BuildError as error:
-        if error.status != 1:
-            sys.exit(error.status)
-        tap.point(False, label, str(error))
-        return None
-    tap.point(True, label)
-    return directory
-
-
-def build_all(tap, names, targets=()):
-    """Makes these builds, or targets of them; name -> directory or None."""
-    return {name: build(tap, name, *standalone.BUILDS[name], targets)
-            for name in names}
-
-
 def tests_in(directory):
     """name -> argv of each test that meson.build declares."""
     info = directory / 'meson-info' / 'intro-tests.json'
@@ -47,7 +27,8 @@ def tests_in(directory):
 def main():
     tap = Tap()
     wanted = sys.argv[1:]
-    directory = build_all(tap, list(standalone.BUILDS))['sanitize']
+    directory = {name: standalone.build_point(tap, name)
+                 for name in standalone.BUILDS}['sanitize']
     if directory:
         env = dict(os.environ,
                    ASAN_OPTIONS='detect_leaks=1:abort_on_error=0',
