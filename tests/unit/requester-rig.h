@@ -1,53 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * For tests of the requester: one QP, and a peer that does what it likes.
+ * For tests of the requester: what they post, and how the peer answers.
  */
 
 #ifndef REQUESTER_RIG_H
 #define REQUESTER_RIG_H
 
-#include "qp-rig.h"
-
-#define LEN 256
-
-typedef struct Fixture {
-    Rig *rig;
-    RigHca *hca;
-    RigQp *qp;
-    RigPeer *peer;
-    uint64_t buf;               /* LEN bytes */
-    uint32_t all;
-    uint32_t none;              /* a region without LR and LW */
-    uint32_t other_pd;
-} Fixture;
-
-static inline void setup_qp(Fixture *f, const RigQpOpts *opts)
-{
-    f->rig = rig_new();
-    f->hca = &f->rig->hca[0];
-    f->qp = rig_qp(f->hca, 5, opts);
-    f->buf = rig_alloc(f->hca, LEN);
-    f->all = rig_mr(f->hca, f->buf, LEN, RIG_ALL_RIGHTS);
-    f->none = rig_mr(f->hca, f->buf, LEN, ERDMA_MR_ACC_RR);
-    f->other_pd = rig_mr_pd(f->hca, f->buf, LEN, RIG_ALL_RIGHTS, RIG_PD + 1);
-    f->peer = rig_peer(f->rig, f->qp);
-    rig_run(f->rig, RIG_MS);
-}
+#include "peer-fixture.h"
 
 static inline void setup(Fixture *f, gconstpointer data)
 {
-    setup_qp(f, &(RigQpOpts) { .sq_depth_log2 = 9 });
+    setup_qp(f, &(RigQpOpts) { .sq_depth_log2 = 9 }, ERDMA_MR_ACC_RR);
 }
 
 static inline void setup_user(Fixture *f, gconstpointer data)
 {
-    setup_qp(f, &(RigQpOpts) { .is_user = true });
-}
-
-static inline void teardown(Fixture *f, gconstpointer data)
-{
-    rig_qp_free(f->qp);
-    rig_free(f->rig);
+    setup_qp(f, &(RigQpOpts) { .is_user = true }, ERDMA_MR_ACC_RR);
 }
 
 static inline RigWr wr_of(Fixture *f, uint8_t op, uint32_t len)
@@ -91,4 +59,4 @@ static inline void add_numbered(const char *name, unsigned n,
     g_test_add(path, Fixture, GUINT_TO_POINTER(n), setup, func, teardown);
 }
 
-#endif
+#endif /* REQUESTER_RIG_H */

@@ -5,44 +5,11 @@
 
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
-#include "qp-rig.h"
-
-#define LEN 256
-
-/* One HCA with a QP in RTS, a buffer per kind of right, and a bare peer */
-typedef struct Fixture {
-    Rig *rig;
-    RigHca *hca;
-    RigQp *qp;
-    RigPeer *peer;
-    uint64_t buf;               /* LEN bytes */
-    uint32_t all;               /* region over buf with all rights */
-    uint32_t none;              /* with none of the remote rights, nor LW */
-    uint32_t other_pd;
-} Fixture;
-
-static void setup_qp(Fixture *f, bool is_user)
-{
-    f->rig = rig_new();
-    f->hca = &f->rig->hca[0];
-    f->qp = rig_qp(f->hca, 5, &(RigQpOpts) { .is_user = is_user });
-    f->buf = rig_alloc(f->hca, LEN);
-    f->all = rig_mr(f->hca, f->buf, LEN, RIG_ALL_RIGHTS);
-    f->none = rig_mr(f->hca, f->buf, LEN, ERDMA_MR_ACC_LR);
-    f->other_pd = rig_mr_pd(f->hca, f->buf, LEN, RIG_ALL_RIGHTS, RIG_PD + 1);
-    f->peer = rig_peer(f->rig, f->qp);
-    rig_run(f->rig, RIG_MS);
-}
+#include "peer-fixture.h"
 
 static void setup(Fixture *f, gconstpointer data)
 {
-    setup_qp(f, false);
-}
-
-static void teardown(Fixture *f, gconstpointer data)
-{
-    rig_qp_free(f->qp);
-    rig_free(f->rig);
+    setup_qp(f, NULL, ERDMA_MR_ACC_LR);
 }
 
 static void teardown_refusal(Fixture *f, gconstpointer data)
@@ -352,7 +319,8 @@ static void test_dma_key(void)
     for (is_user = 0; is_user < 2; is_user++) {
         Fixture f;
 
-        setup_qp(&f, is_user);
+        setup_qp(&f, &(RigQpOpts) { .is_user = is_user },
+                 ERDMA_MR_ACC_LR);
         rig_post_recv(f.qp, f.buf, LEN, 0xffffff00);
         rig_peer_send(f.peer, &hdr, NULL);
         rig_run(f.rig, RIG_S);
