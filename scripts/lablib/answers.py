@@ -247,7 +247,7 @@ def _share(lab, title, n, jain, seconds):
     got = lab.steady(path, n, 4, seconds)
     rows = [
         verdict.at_least(name, f'{title}, N = {n}, Jain\'s index', '', jain),
-        verdict.at_least(name, f'{title}, N = {n}, utilisation', '', 0.9),
+        verdict.at_least(name, f'{title}, N = {n}, utilisation', '', 0.98),
         verdict.at_least(name, f'{title}, N = {n}, windows cut per flow', '',
                          1),
     ]
@@ -325,7 +325,7 @@ def ka_17(lab):
             verdict.within(name, f'p = {p:g}: retransmitted', 'of packets',
                            p, sigma, sigma),
             verdict.exactly(name, f'p = {p:g}: timeouts', '', 0),
-            verdict.at_least(name, f'p = {p:g}: Jain\'s index', '', 0.96),
+            verdict.at_least(name, f'p = {p:g}: Jain\'s index', '', 0.99),
         ]
         for row, value in zip(new, (utilisation,
                                     got.count('retransmits') / n,
