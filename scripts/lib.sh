@@ -186,8 +186,8 @@ run_logged() {
         fi
         if [ $((lib_ticks % 60)) -eq 0 ]; then
             say "... $((lib_ticks / 60)) min:" \
-                "$(tail -n 2 -- "$lib_log" | tr '\r' '\n' |
-                    sed '/^ *$/d' | tail -n 1 | cut -c 1-60)"
+                "$(tail -n 1 -- "$lib_log" | tr '\r' '\n' | tail -n 1 |
+                    cut -c 1-60)"
         fi
     done
     lib_status=0

@@ -56,10 +56,9 @@ ok "without root, deps says what to install" \
 
 # A new machine: no Python, and what is to run is written in it.
 fakes
-for tool in sh readlink dirname sed awk grep cat id mkdir tail rm mktemp; do
+for tool in sh readlink dirname sed awk grep cat mkdir tail rm mktemp; do
     ln -s "$(command -v $tool)" "$work/bin/$tool"
 done
-rm "$work/bin/id"
 fake id 'echo 0'
 wanted=$(awk '!/^#/ && NF { print "ii  " $1 }' "$root/scripts/packages.txt")
 fake dpkg-query "echo '$wanted' | if [ -e '$work/bin/python3' ]; then cat

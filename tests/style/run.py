@@ -13,6 +13,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / 'scripts'))
+from guestlib import paths  # noqa: E402
 from tap import Tap  # noqa: E402
 
 SKIP_DIRS = {'.git', 'build', '__pycache__'}
@@ -93,10 +94,7 @@ class Seen:
     and who looked.  A line that is lost or damaged costs a second look."""
 
     def __init__(self, checkpatch):
-        cache = os.environ.get('ERDMA_CACHE') or os.path.join(
-            os.environ.get('XDG_CACHE_HOME') or
-            os.path.expanduser('~/.cache'), 'qemu-erdma')
-        self.file = pathlib.Path(cache) / 'checkpatch-clean'
+        self.file = pathlib.Path(paths.cache_dir()) / 'checkpatch-clean'
         # What is excused here is part of the judgement.
         self.judge = digest(checkpatch.read_bytes(),
                             pathlib.Path(__file__).read_bytes()).encode()
