@@ -40,27 +40,24 @@ void erdma_qp_schedule(ErdmaEngine *e, ErdmaQp *qp)
  * tell messages that were consumed here, whose acknowledgement was lost,
  * from messages that never will be.
  */
-static void qp_leave_conn(ErdmaQp *qp, bool is_dead)
+static void qp_leave_conn(ErdmaQp *qp)
 {
     if (!qp->conn) {
         return;
     }
-    if (is_dead) {
-        erdma_xport_conn_close(qp->conn);
-        qp->conn = NULL;
-    } else if (qp->state == ERDMA_QP_TERMINATING) {
+    if (qp->state == ERDMA_QP_TERMINATING) {
         erdma_xport_conn_terminate(qp->conn, qp->term_status, qp->term_msn);
     } else {
         erdma_xport_conn_terminate(qp->conn, ERDMA_WC_FLUSH_ERR, qp->rx_msn);
     }
 }
 
-static void qp_flush(ErdmaEngine *e, ErdmaQp *qp, bool is_dead)
+static void qp_flush(ErdmaEngine *e, ErdmaQp *qp)
 {
     if (qp->state == ERDMA_QP_FLUSHING) {
         return;
     }
-    qp_leave_conn(qp, is_dead);
+    qp_leave_conn(qp);
     erdma_requester_free(qp);
     erdma_responder_free(qp);
     qp->sq_next = qp->sq_ci;
@@ -79,7 +76,7 @@ void erdma_qp_fail_wqe(ErdmaEngine *e, ErdmaQp *qp, uint16_t index,
     qp->has_failed_wqe = true;
     qp->failed_index = index;
     qp->failed_status = status;
-    qp_flush(e, qp, false);
+    qp_flush(e, qp);
 }
 
 void erdma_qp_fail(ErdmaEngine *e, ErdmaQp *qp, uint8_t status)
@@ -94,7 +91,7 @@ void erdma_qp_fail(ErdmaEngine *e, ErdmaQp *qp, uint8_t status)
     erdma_trace(e, ERDMA_EV_QP_ERROR, qp->qpn, status, qp->sq_ci);
     qp->last_error = status;
     erdma_aeq_post(e, ERDMA_AE_TYPE_QP_FATAL, qp->qpn);
-    qp_flush(e, qp, false);
+    qp_flush(e, qp);
 }
 
 void erdma_qp_refuse(ErdmaEngine *e, ErdmaQp *qp, uint8_t status,
@@ -110,7 +107,7 @@ void erdma_qp_refuse(ErdmaEngine *e, ErdmaQp *qp, uint8_t status,
         qp_set_state(e, qp, ERDMA_QP_TERMINATING);
     }
     if (!qp->n_responses) {
-        qp_flush(e, qp, false);
+        qp_flush(e, qp);
     }
 }
 
@@ -118,12 +115,12 @@ void erdma_qp_refuse_now(ErdmaEngine *e, ErdmaQp *qp, uint8_t status,
                          uint32_t msn)
 {
     erdma_qp_refuse(e, qp, status, msn);
-    qp_flush(e, qp, false);
+    qp_flush(e, qp);
 }
 
 void erdma_qp_peer_closed(ErdmaEngine *e, ErdmaQp *qp)
 {
-    qp_flush(e, qp, false);
+    qp_flush(e, qp);
 }
 
 /* Doorbells: latch and schedule, nothing else */
@@ -192,7 +189,7 @@ static void qp_bad_doorbell(ErdmaEngine *e, ErdmaQp *qp)
                          "entries than the queue holds", qp->qpn);
     qp->last_error = ERDMA_WC_GENERAL_ERR;
     erdma_aeq_post(e, ERDMA_AE_TYPE_QP_FATAL, qp->qpn);
-    qp_flush(e, qp, false);
+    qp_flush(e, qp);
 }
 
 bool erdma_qp_run(ErdmaEngine *e, ErdmaQp *qp)
@@ -357,7 +354,7 @@ static uint8_t qp_connect(ErdmaEngine *e, ErdmaQp *qp, const ErdmaModifyQp *m,
     }
     qp->conn = erdma_xport_conn_open(e->xport, &p, now_ns);
     if (!qp->conn) {
-        qp_flush(e, qp, true);
+        qp_flush(e, qp);
         return ERDMA_CMD_ERR_BUSY;
     }
     if (e->port->conn_open) {
@@ -388,7 +385,7 @@ uint8_t erdma_qp_modify(ErdmaEngine *e, const ErdmaModifyQp *m,
     case ERDMA_QPS_CLOSING:
     case ERDMA_QPS_TERMINATE:
     case ERDMA_QPS_ERROR:
-        qp_flush(e, qp, false);
+        qp_flush(e, qp);
         return ERDMA_CMD_OK;
     default:
         return ERDMA_CMD_ERR_FORMAT;
@@ -497,7 +494,7 @@ static void qp_conn_error(void *opaque, void *owner, ErdmaXportError error)
     ErdmaQp *qp = owner;
 
     if (qp->state == ERDMA_QP_TERMINATING) {
-        qp_flush(opaque, qp, false);    /* the guest knows why already */
+        qp_flush(opaque, qp);           /* the guest knows why already */
     } else {
         /* No receive posted in time looks the same to the guest. */
         erdma_qp_fail(opaque, qp, ERDMA_WC_RETRY_EXC_ERR);
