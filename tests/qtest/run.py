@@ -63,7 +63,7 @@ def main():
                                                 text=True).strip())
     env = dict(os.environ, QTEST_QEMU_BINARY=str(qemu),
                QTEST_QEMU_IMG=str(qemu.parent / 'qemu-img'),
-               ASAN_OPTIONS='detect_leaks=0',
+               ASAN_OPTIONS='detect_leaks=1',
                UBSAN_OPTIONS='halt_on_error=1:print_stacktrace=1')
     names = listed()
     for item in wanted or names:
