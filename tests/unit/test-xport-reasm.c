@@ -5,6 +5,7 @@
 #include "xport/reasm.h"
 
 static const uint8_t bytes[4096];
+static ErdmaReasmPool pool = { .limit = 1 << 20 };
 
 static ErdmaWireData segment(uint32_t msn, uint32_t off, uint32_t len)
 {
@@ -30,7 +31,7 @@ static void test_order(void)
     unsigned order[256], round;
     ErdmaReasm m;
 
-    erdma_reasm_init(&m);
+    erdma_reasm_init(&m, &pool);
     for (round = 0; round < 50; round++) {
         for (i = 0; i < 256; i++) {
             order[i] = i;
@@ -71,7 +72,7 @@ static void test_queue(void)
     ErdmaReasm m;
     uint32_t i;
 
-    erdma_reasm_init(&m);
+    erdma_reasm_init(&m, &pool);
     for (i = 0; i < 100000; i++) {
         g_assert_cmpint(insert(&m, i, 0, 10), ==, ERDMA_REASM_STORED);
         if (i >= 20) {
@@ -89,7 +90,7 @@ static void test_bounds(void)
     ErdmaReasm m;
     uint32_t n;
 
-    erdma_reasm_init(&m);
+    erdma_reasm_init(&m, &pool);
     for (n = 0; insert(&m, 1, 4096 * n, 4096) == ERDMA_REASM_STORED; n++) {
         continue;
     }
@@ -104,11 +105,34 @@ static void test_bounds(void)
     erdma_reasm_destroy(&m);
 }
 
+/* Two stores that may hold less together than each alone */
+static void test_together(void)
+{
+    ErdmaReasmPool small = { .limit = 3 * (4096 + ERDMA_REASM_MSG_COST) };
+    ErdmaReasm a, b;
+
+    erdma_reasm_init(&a, &small);
+    erdma_reasm_init(&b, &small);
+    g_assert_cmpint(insert(&a, 1, 0, 4096), ==, ERDMA_REASM_STORED);
+    g_assert_cmpint(insert(&a, 1, 4096, 4096), ==, ERDMA_REASM_STORED);
+    g_assert_cmpint(insert(&b, 1, 0, 4096), ==, ERDMA_REASM_STORED);
+    g_assert_cmpint(insert(&b, 1, 8192, 1), ==, ERDMA_REASM_FULL);
+    g_assert_cmpint(insert(&a, 1, 8192, 4096), ==, ERDMA_REASM_FULL);
+    /* What is consumed, or goes with its connection, makes room. */
+    erdma_reasm_pop(&a);
+    g_assert_cmpint(insert(&b, 1, 4096, 4096), ==, ERDMA_REASM_STORED);
+    erdma_reasm_destroy(&b);
+    g_assert_cmpuint(small.held, ==, 4096 + ERDMA_REASM_MSG_COST);
+    erdma_reasm_destroy(&a);
+    g_assert_cmpuint(small.held, ==, 0);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/erdma/xport/reasm/order", test_order);
     g_test_add_func("/erdma/xport/reasm/queue", test_queue);
     g_test_add_func("/erdma/xport/reasm/bounds", test_bounds);
+    g_test_add_func("/erdma/xport/reasm/together", test_together);
     return g_test_run();
 }

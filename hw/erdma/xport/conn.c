@@ -57,7 +57,7 @@ static void init_rx(ErdmaXportConn *c, const ErdmaXportConnParams *p,
 
     rx->pn0 = erdma_pn_first(p->rx_pn0) - ERDMA_CONN_PN_SLACK;
     erdma_recvmap_init(&rx->map, rx->pn0);
-    erdma_reasm_init(&rx->reasm);
+    erdma_reasm_init(&rx->reasm, &c->x->reasm_pool);
     rx->next_ack = erdma_pn_first(p->tx_pn0);
     rx->trigger_pn = rx->pn0 - 1;
     rx->trigger_ns = now_ns;
@@ -164,6 +164,7 @@ void erdma_conn_activate(ErdmaXportConn *c)
 void erdma_conn_enter(ErdmaXportConn *c)
 {
     c->depth++;
+    c->tx.cc.mss = c->x->cfg.mtu;
 }
 
 void erdma_conn_leave(ErdmaXportConn *c)

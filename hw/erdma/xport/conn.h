@@ -53,6 +53,7 @@ struct ErdmaXport {
     unsigned n_fetched;
     ErdmaXportConfig cfg;
     ErdmaXportStats stats;
+    ErdmaReasmPool reasm_pool;
     /* Each packet needs what is above, erdma_xport_fetch() fetches it. */
     ErdmaSentPool sent_pool;
 };

@@ -93,21 +93,25 @@ void erdma_loss_ack_range(ErdmaLoss *l, ErdmaSentMap *m, uint64_t first,
     first = MAX(first, m->base);
     for (pn = first; pn <= last; ) {
         ErdmaSent *e = erdma_sentmap_get(m, pn);
+        uint32_t step = 1;
 
         if (e->state == ERDMA_SENT_ACKED) {
             /* Acks repeat their ranges: skip what is known in one step. */
-            pn += e->run;
-            continue;
+            step = e->run;
+        } else {
+            /* Arrived after something that was sent later */
+            if (a->has_prior && is_before(pn, a->prior_pn)) {
+                l->is_reordering_seen = true;
+            }
+            ack_one(l, m, e, pn, a);
         }
-        /* Arrived after something that was sent later */
-        if (a->has_prior && is_before(pn, a->prior_pn)) {
-            l->is_reordering_seen = true;
-        }
-        ack_one(l, m, e, pn, a);
-        pn++;
+        /*
+         * Where we have been need not be gone over again, wherever the next
+         * ack's ranges begin.
+         */
+        e->run = MAX(e->run, last - pn + 1);
+        pn += step;
     }
-    erdma_sentmap_get(m, first)->run =
-        MAX(erdma_sentmap_get(m, first)->run, last - first + 1);
     for (pn = last; pn >= first && last - pn < l->threshold; pn--) {
         bool is_known = false;
         unsigned i;

@@ -10,6 +10,16 @@
 
 #define MS  (1000ULL * 1000)
 
+/*
+ * Connections that one run looks at, and timers that it takes for due: one
+ * that has nothing to send costs no packet of the caller's budget, and all of
+ * a guest's connections can be due at one time.
+ */
+#define RUN_MAX_VISITS  512
+
+/* What all connections hold together may be so many times one's share. */
+#define RX_SHARES       64
+
 void erdma_xport_config_default(ErdmaXportConfig *cfg)
 {
     *cfg = (ErdmaXportConfig) {
@@ -69,6 +79,7 @@ ErdmaXport *erdma_xport_new(const ErdmaXportOps *ops, void *opaque,
     x->cfg.packet_threshold = MAX(1, MIN(cfg->packet_threshold,
                                          ERDMA_XPORT_PACKET_THRESHOLD_MAX));
     x->cfg.int_hops = MIN(cfg->int_hops, ERDMA_WIRE_INT_HOPS_MAX);
+    x->reasm_pool.limit = (uint64_t)RX_SHARES * x->cfg.rx_buffer;
     erdma_connmap_init(&x->conns);
     erdma_timerheap_init(&x->timers);
     QTAILQ_INIT(&x->active);
@@ -97,18 +108,12 @@ void erdma_xport_free(ErdmaXport *x)
 
 void erdma_xport_set_mtu(ErdmaXport *x, uint32_t mtu)
 {
-    uint32_t i;
-
     if (x->recorder) {
         erdma_recorder_set_mtu(x->recorder, mtu);
     }
+    /* There may be many connections: each looks when its turn comes. */
     x->cfg.mtu = clamp_mtu(mtu);
     alloc_tx_buf(x);
-    for (i = 0; i <= x->conns.mask; i++) {
-        if (x->conns.v[i].conn) {
-            x->conns.v[i].conn->tx.cc.mss = x->cfg.mtu;
-        }
-    }
 }
 
 uint32_t erdma_xport_mtu(const ErdmaXport *x)
@@ -251,7 +256,10 @@ void erdma_xport_unblock(ErdmaXport *x)
 
 static void expire_timers(ErdmaXport *x, uint64_t now_ns)
 {
-    while (x->timers.n && erdma_timerheap_first_ns(&x->timers) <= now_ns) {
+    unsigned n;
+
+    for (n = 0; n < RUN_MAX_VISITS && x->timers.n &&
+         erdma_timerheap_first_ns(&x->timers) <= now_ns; n++) {
         ErdmaTimer *t = erdma_timerheap_first(&x->timers);
         ErdmaXportConn *c = container_of(t, ErdmaXportConn, timer);
 
@@ -280,7 +288,7 @@ void erdma_xport_fetch_due(ErdmaXport *x, uint64_t at_ns)
 
 static uint64_t run(ErdmaXport *x, uint64_t now_ns, unsigned max_packets)
 {
-    unsigned budget = max_packets;
+    unsigned budget = max_packets, visits = RUN_MAX_VISITS;
     ErdmaXportConn *c;
 
     /*
@@ -290,8 +298,9 @@ static uint64_t run(ErdmaXport *x, uint64_t now_ns, unsigned max_packets)
     if (!x->is_blocked) {
         expire_timers(x, now_ns);
     }
-    while (!x->is_blocked && budget &&
+    while (!x->is_blocked && budget && visits &&
            (c = QTAILQ_FIRST(&x->active)) != NULL) {
+        visits--;
         QTAILQ_REMOVE(&x->active, c, active_next);
         c->is_active = false;
         erdma_conn_enter(c);

@@ -6,9 +6,10 @@
 
 #define FIRST_CAP   16
 
-void erdma_reasm_init(ErdmaReasm *m)
+void erdma_reasm_init(ErdmaReasm *m, ErdmaReasmPool *pool)
 {
     memset(m, 0, sizeof(*m));
+    m->pool = pool;
 }
 
 void erdma_reasm_destroy(ErdmaReasm *m)
@@ -23,6 +24,7 @@ void erdma_reasm_pop(ErdmaReasm *m)
     ErdmaRxChunk *c = m->v[m->head];
 
     m->bytes -= c->len;
+    m->pool->held -= c->len + ERDMA_REASM_MSG_COST;
     g_free(c);
     m->head++;
     if (--m->n == 0) {
@@ -119,7 +121,8 @@ ErdmaReasmResult erdma_reasm_insert(ErdmaReasm *m, const ErdmaWireData *d,
         return ERDMA_REASM_DUPLICATE;
     }
     if (m->bytes > limit || d->len > limit - m->bytes ||
-        m->n > limit / ERDMA_REASM_MSG_COST) {
+        m->n > limit / ERDMA_REASM_MSG_COST ||
+        m->pool->held + d->len + ERDMA_REASM_MSG_COST > m->pool->limit) {
         return ERDMA_REASM_FULL;
     }
     c = g_malloc(sizeof(*c) + (d->payload ? d->len : 0));
@@ -137,5 +140,6 @@ ErdmaReasmResult erdma_reasm_insert(ErdmaReasm *m, const ErdmaWireData *d,
     make_place(m, i);
     m->v[m->head + i] = c;
     m->bytes += d->len;
+    m->pool->held += d->len + ERDMA_REASM_MSG_COST;
     return ERDMA_REASM_STORED;
 }

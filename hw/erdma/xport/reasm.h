@@ -28,7 +28,17 @@ typedef struct ErdmaRxChunk {
     uint8_t data[];
 } ErdmaRxChunk;
 
+/*
+ * What all stores of a device hold together.  A peer needs only a connection
+ * to fill one, and a guest decides how many connections there are.
+ */
+typedef struct ErdmaReasmPool {
+    uint64_t held;              /* bytes, and MSG_COST for each chunk */
+    uint64_t limit;
+} ErdmaReasmPool;
+
 typedef struct ErdmaReasm {
+    ErdmaReasmPool *pool;
     ErdmaRxChunk **v;           /* [head, head + n) is used */
     uint32_t head;
     uint32_t n;
@@ -39,10 +49,10 @@ typedef struct ErdmaReasm {
 typedef enum ErdmaReasmResult {
     ERDMA_REASM_STORED,
     ERDMA_REASM_DUPLICATE,      /* one chunk has all of it already */
-    ERDMA_REASM_FULL,
+    ERDMA_REASM_FULL,           /* this one, or all together */
 } ErdmaReasmResult;
 
-void erdma_reasm_init(ErdmaReasm *m);
+void erdma_reasm_init(ErdmaReasm *m, ErdmaReasmPool *pool);
 void erdma_reasm_destroy(ErdmaReasm *m);
 
 /* Copies a segment. @limit: the connection's rx_buffer */

@@ -11,6 +11,9 @@ static ErdmaSent *ring_new(ErdmaSentMap *m, uint32_t cap)
     if (cap == ERDMA_SENTMAP_MIN && m->pool->n) {
         return m->pool->ring[--m->pool->n];
     }
+    if (cap > ERDMA_SENTMAP_MIN) {
+        m->pool->total += cap;
+    }
     return g_new(ErdmaSent, cap);
 }
 
@@ -19,6 +22,9 @@ static void ring_free(ErdmaSentMap *m)
     if (m->cap == ERDMA_SENTMAP_MIN && m->pool->n < ERDMA_SENTMAP_SPARE) {
         m->pool->ring[m->pool->n++] = m->ring;
     } else {
+        if (m->cap > ERDMA_SENTMAP_MIN) {
+            m->pool->total -= m->cap;
+        }
         g_free(m->ring);
     }
 }

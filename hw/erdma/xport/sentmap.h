@@ -18,6 +18,11 @@
  * many, so that it is never new data that keeps a retransmission waiting.
  */
 #define ERDMA_SENTMAP_MAX   (1u << 17)
+/*
+ * The same for all connections of a device together, but for the rings of the
+ * first size, which nobody is denied: 64 MiB, and as much again to resend.
+ */
+#define ERDMA_SENTMAP_TOTAL (1u << 21)
 /* Size of the first ring of a connection that begins to send */
 #define ERDMA_SENTMAP_MIN   16
 /* First rings that are kept for whoever is next to send */
@@ -52,6 +57,7 @@ typedef struct ErdmaSent {
 typedef struct ErdmaSentPool {
     ErdmaSent *ring[ERDMA_SENTMAP_SPARE];
     unsigned n;
+    uint32_t total;             /* entries of all rings of larger sizes */
 } ErdmaSentPool;
 
 typedef struct ErdmaSentMap {
@@ -80,9 +86,15 @@ static inline ErdmaSent *erdma_sentmap_get(const ErdmaSentMap *m, uint64_t pn)
     return &m->ring[pn & (m->cap - 1)];
 }
 
+/* May no entry be added, now? */
 static inline bool erdma_sentmap_is_full(const ErdmaSentMap *m, bool is_resend)
 {
-    return m->next - m->base >= ERDMA_SENTMAP_MAX << is_resend;
+    uint64_t n = m->next - m->base;
+
+    /* A ring that grows is there twice for a moment. */
+    return n >= ERDMA_SENTMAP_MAX << is_resend ||
+           (n && n == m->cap &&
+            m->pool->total + m->cap > ERDMA_SENTMAP_TOTAL << is_resend);
 }
 
 /*
