@@ -43,6 +43,7 @@ static bool rig_dma_read(void *opaque, uint64_t addr, void *buf, size_t len)
 {
     RigHca *hca = opaque;
 
+    hca->n_dma++;
     if (!dma_ok(hca, addr, len)) {
         return false;
     }
@@ -55,6 +56,7 @@ static bool rig_dma_write(void *opaque, uint64_t addr, const void *buf,
 {
     RigHca *hca = opaque;
 
+    hca->n_dma++;
     if (!dma_ok(hca, addr, len)) {
         return false;
     }
@@ -146,6 +148,14 @@ rig_guest_error(void *opaque, const char *fmt, ...)
     hca->n_guest_errors++;
 }
 
+static void rig_trace(void *opaque, ErdmaEvent event, uint32_t id, uint64_t a,
+                      uint64_t b)
+{
+    RigHca *hca = opaque;
+
+    hca->n_states += event == ERDMA_EV_QP_STATE;
+}
+
 static const ErdmaPort rig_port = {
     .dma_read = rig_dma_read,
     .dma_write = rig_dma_write,
@@ -153,6 +163,7 @@ static const ErdmaPort rig_port = {
     .kick = rig_kick,
     .transmit = rig_transmit,
     .guest_error = rig_guest_error,
+    .trace = rig_trace,
 };
 
 /* Life */
@@ -161,7 +172,7 @@ static void hca_init(Rig *rig, unsigned i)
 {
     RigHca *hca = &rig->hca[i];
     ErdmaEngineConfig cfg = {
-        .qblocks = 1,
+        .qblocks = rig->qblocks,
         .max_mr_size_log2 = 36,
         .max_recv_wr_log2 = 15,
         .max_cqe_log2 = 20,
@@ -197,17 +208,23 @@ static void hca_init(Rig *rig, unsigned i)
     g_assert_true(erdma_engine_init(hca->e, &init));
 }
 
-Rig *rig_new(void)
+Rig *rig_new_with(uint32_t qblocks, uint32_t mtu)
 {
     Rig *rig = g_new0(Rig, 1);
 
-    rig->mtu = 1500;
+    rig->qblocks = qblocks;
+    rig->mtu = mtu;
     rig->now = RIG_S;
     rig->rand = g_rand_new_with_seed(1);
     g_queue_init(&rig->wire);
     hca_init(rig, 0);
     hca_init(rig, 1);
     return rig;
+}
+
+Rig *rig_new(void)
+{
+    return rig_new_with(1, 1500);
 }
 
 void rig_seed(Rig *rig, uint32_t seed)

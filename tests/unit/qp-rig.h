@@ -37,6 +37,8 @@ typedef struct RigHca {
     uint32_t next_cqn;
     uint32_t next_mr;
     unsigned n_guest_errors;
+    uint64_t n_dma;             /* transfers asked for */
+    unsigned n_states;          /* changes of a QP's state */
     /* DMA to [hole, hole + hole_len) fails */
     uint64_t hole;
     uint64_t hole_len;
@@ -59,6 +61,7 @@ struct Rig {
     uint64_t n_lost;
     bool is_cut;                /* nothing arrives any more */
     uint32_t mtu;
+    uint32_t qblocks;
     RigPeer *peer;
 };
 
@@ -159,6 +162,8 @@ typedef struct RigQpOpts {
 } RigQpOpts;
 
 Rig *rig_new(void);
+/* @qblocks: of 1024 QPs; @mtu: of the wire */
+Rig *rig_new_with(uint32_t qblocks, uint32_t mtu);
 void rig_free(Rig *rig);
 /* Every byte of loss, duplication and order depends on it. */
 void rig_seed(Rig *rig, uint32_t seed);

@@ -13,7 +13,10 @@
 #include "engine/cmd.h"
 #include "engine/cmdq.h"
 
-/* Commands per run: a driver has at most 128 outstanding. */
+/*
+ * Work per run, in commands of the usual kind: a driver has at most 128
+ * outstanding.
+ */
 #define CMDQ_BUDGET     32
 
 /* Shortest request that has all fields of @name up to the 4-byte @field */
@@ -139,7 +142,19 @@ static uint8_t cmdq_fetch(ErdmaEngine *e, ErdmaCmd *cmd, uint16_t *n_wqebbs)
     return ERDMA_CMD_OK;
 }
 
-static uint8_t cmdq_execute(ErdmaEngine *e, ErdmaCmd *cmd)
+/* Of the budget, for what costs as much as several usual commands */
+static unsigned cmd_cost(const CmdType *t)
+{
+    if (t->handler == erdma_cmd_destroy_qp) {
+        return CMDQ_BUDGET;     /* frees all that the peer has sent ahead */
+    }
+    if (t->handler == erdma_cmd_alloc_db) {
+        return CMDQ_BUDGET / 2; /* looks for three pages among all */
+    }
+    return t->handler == erdma_cmd_conf_device ? CMDQ_BUDGET / 4 : 1;
+}
+
+static uint8_t cmdq_execute(ErdmaEngine *e, ErdmaCmd *cmd, unsigned *cost)
 {
     const CmdType *t = cmd_type(&cmd->hdr);
 
@@ -149,6 +164,7 @@ static uint8_t cmdq_execute(ErdmaEngine *e, ErdmaCmd *cmd)
     if (cmd->len < t->min_len) {
         return erdma_cmd_refuse(cmd, ERDMA_CMD_ERR_FORMAT);
     }
+    *cost += cmd_cost(t) - 1;
     return t->handler(e, cmd);
 }
 
@@ -182,10 +198,10 @@ static void cmdq_complete(ErdmaEngine *e, const ErdmaCmd *cmd, uint16_t index,
 bool erdma_cmdq_run(ErdmaEngine *e, uint64_t now_ns)
 {
     ErdmaCmdq *q = &e->cmdq;
-    unsigned budget;
+    unsigned cost = 0;
 
     e->now_ns = now_ns;
-    for (budget = CMDQ_BUDGET; budget && q->sq_pi != q->sq_ci; budget--) {
+    while (cost < CMDQ_BUDGET && q->sq_pi != q->sq_ci) {
         uint16_t index = q->sq_ci;
         uint16_t n_wqebbs;
         ErdmaCmd cmd;
@@ -193,8 +209,9 @@ bool erdma_cmdq_run(ErdmaEngine *e, uint64_t now_ns)
 
         status = cmdq_fetch(e, &cmd, &n_wqebbs);
         q->sq_ci += n_wqebbs;
+        cost++;
         if (!status) {
-            status = cmdq_execute(e, &cmd);
+            status = cmdq_execute(e, &cmd, &cost);
         }
         cmdq_complete(e, &cmd, index, status);
     }

@@ -13,17 +13,30 @@
 
 /*
  * Work per erdma_engine_run(), so that a busy guest does not keep the main
- * loop from its other duties: about a millisecond's worth.  A QP's own run
- * is bounded as well.
+ * loop from its other duties: less than a millisecond's worth.  What a visit
+ * of a queue costs depends on what the guest has put there, and is paid for
+ * in DMA transfers; events have a share of their own, for else busy QPs would
+ * keep a guest from ever hearing of it.
  */
 #define RUN_MAX_QPS         64
+#define RUN_MAX_QP_DMA      2048
 #define RUN_MAX_PACKETS     128
 #define RUN_MAX_CQS         256
+#define RUN_MAX_EVENT_DMA   1024
+
+/* A transfer takes as long whether it succeeds or not. */
+static void charge_dma(ErdmaEngine *e)
+{
+    if (e->dma_left) {
+        e->dma_left--;
+    }
+}
 
 bool erdma_dma_read(ErdmaEngine *e, uint64_t addr, void *buf, size_t len)
 {
     bool ok;
 
+    charge_dma(e);
     e->is_outside = true;
     ok = e->port->dma_read(e->opaque, addr, buf, len);
     e->is_outside = false;
@@ -39,6 +52,7 @@ bool erdma_dma_write(ErdmaEngine *e, uint64_t addr, const void *buf,
 {
     bool ok;
 
+    charge_dma(e);
     e->is_outside = true;
     ok = e->port->dma_write(e->opaque, addr, buf, len);
     e->is_outside = false;
@@ -309,7 +323,8 @@ static void run_qps(ErdmaEngine *e)
 {
     unsigned budget;
 
-    for (budget = RUN_MAX_QPS; budget; budget--) {
+    e->dma_left = RUN_MAX_QP_DMA;
+    for (budget = RUN_MAX_QPS; budget && e->dma_left; budget--) {
         ErdmaQp *qp = QTAILQ_FIRST(&e->qp_work);
 
         if (!qp) {
@@ -328,7 +343,7 @@ static void run_cqs(ErdmaEngine *e)
 {
     unsigned budget;
 
-    for (budget = RUN_MAX_CQS; budget; budget--) {
+    for (budget = RUN_MAX_CQS; budget && e->dma_left; budget--) {
         ErdmaCq *cq = QTAILQ_FIRST(&e->cq_work);
 
         if (!cq) {
@@ -340,13 +355,14 @@ static void run_cqs(ErdmaEngine *e)
 
 static void run_eqs(ErdmaEngine *e)
 {
-    while (e->eq_work) {
-        unsigned eqn = ctz64(e->eq_work);
+    uint64_t todo = e->eq_work;
+
+    for (; todo && e->dma_left; todo &= todo - 1) {
+        unsigned eqn = ctz64(todo);
         ErdmaEq *eq = erdma_eq_get(e, eqn);
 
-        e->eq_work &= e->eq_work - 1;
-        if (eq) {
-            erdma_eq_run(e, eq);
+        if (!eq || !erdma_eq_run(e, eq)) {
+            e->eq_work &= ~((uint64_t)1 << eqn);
         }
     }
 }
@@ -368,11 +384,13 @@ uint64_t erdma_engine_run(ErdmaEngine *e, uint64_t now_ns)
     run_qps(e);
     next = erdma_xport_poll(e->xport, now_ns, RUN_MAX_PACKETS);
     /* Arms after completions: an arm sees all that this run has written. */
+    e->dma_left = RUN_MAX_EVENT_DMA;
     run_cqs(e);
     run_eqs(e);
 
     e->is_kicked = false;
-    if (more || !QTAILQ_EMPTY(&e->qp_work) || !QTAILQ_EMPTY(&e->cq_work)) {
+    if (more || e->eq_work || !QTAILQ_EMPTY(&e->qp_work) ||
+        !QTAILQ_EMPTY(&e->cq_work)) {
         return now_ns;
     }
     return next;

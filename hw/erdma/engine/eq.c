@@ -202,43 +202,55 @@ void erdma_eq_db(ErdmaEngine *e, unsigned eqn, uint64_t payload)
     erdma_engine_kick(e);
 }
 
-static void eq_release_held(ErdmaEngine *e, ErdmaEq *eq)
+/*
+ * A guest can have as many held as it has CQs.  False: it is somebody else's
+ * turn, and there are more.
+ */
+static bool eq_release_held(ErdmaEngine *e, ErdmaEq *eq)
 {
-    if (eq == &e->aeq) {
-        while (!eq_is_full(eq) && !g_queue_is_empty(&e->aeq_held)) {
+    bool is_aeq = eq == &e->aeq;
+
+    while (!eq_is_full(eq) && (is_aeq ? !g_queue_is_empty(&e->aeq_held) :
+                               !QTAILQ_EMPTY(&eq->held))) {
+        if (!e->dma_left) {
+            return false;
+        }
+        if (is_aeq) {
             g_autofree ErdmaHeldAeqe *h = g_queue_pop_head(&e->aeq_held);
 
             aeq_write(e, h->type, h->id);
-        }
-        return;
-    }
-    while (!eq_is_full(eq) && !QTAILQ_EMPTY(&eq->held)) {
-        ErdmaCq *cq = QTAILQ_FIRST(&eq->held);
+        } else {
+            ErdmaCq *cq = QTAILQ_FIRST(&eq->held);
 
-        QTAILQ_REMOVE(&eq->held, cq, held);
-        cq->is_held = false;
-        eq_write_ceqe(e, eq, cq);
+            QTAILQ_REMOVE(&eq->held, cq, held);
+            cq->is_held = false;
+            eq_write_ceqe(e, eq, cq);
+        }
     }
+    return true;
 }
 
-void erdma_eq_run(ErdmaEngine *e, ErdmaEq *eq)
+bool erdma_eq_run(ErdmaEngine *e, ErdmaEq *eq)
 {
     uint16_t ci = FIELD_EX64(eq->db, ERDMA_DB_EQ, CI);
 
     if (!eq->is_live || !eq->has_db) {
-        return;
+        return false;
     }
-    eq->has_db = false;
     if ((uint16_t)(eq->pi - ci) > eq_unconsumed(eq)) {
+        eq->has_db = false;
         e->port->guest_error(e->opaque, "EQ %u: doorbell index %u is not "
                              "between %u and %u", eq_number(e, eq), ci,
                              eq->ci, eq->pi & UINT16_MAX);
-        return;
+        return false;
     }
     eq->ci = ci;
-    eq_release_held(e, eq);
+    if (!eq_release_held(e, eq)) {
+        return true;            /* with the same doorbell, or a newer one */
+    }
+    eq->has_db = false;
     if (!(eq->db & R_ERDMA_DB_EQ_ARM_MASK)) {
-        return;
+        return false;
     }
     /*
      * Handlers stop after 16 entries and take the doorbell for a promise to
@@ -250,4 +262,5 @@ void erdma_eq_run(ErdmaEngine *e, ErdmaEq *eq)
     } else {
         eq->is_armed = true;
     }
+    return false;
 }

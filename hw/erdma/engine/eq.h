@@ -50,7 +50,7 @@ void erdma_aeq_post(struct ErdmaEngine *e, uint8_t type, uint32_t id);
 void erdma_eq_forget_cq(struct ErdmaEngine *e, ErdmaCq *cq);
 /* Latch a doorbell of EQ @eqn. */
 void erdma_eq_db(struct ErdmaEngine *e, unsigned eqn, uint64_t payload);
-/* Apply the latched doorbell. */
-void erdma_eq_run(struct ErdmaEngine *e, ErdmaEq *eq);
+/* Apply the latched doorbell; true when a part of that is left to do. */
+bool erdma_eq_run(struct ErdmaEngine *e, ErdmaEq *eq);
 
 #endif /* HW_ERDMA_EQ_H */

@@ -66,11 +66,12 @@ bool erdma_qp_flush_run(ErdmaEngine *e, ErdmaQp *qp)
 {
     unsigned n_sq = 0, n_rq = 0;
 
-    while (qp->sq_ci != qp->sq_pi && n_sq < FLUSH_BUDGET) {
+    while (qp->sq_ci != qp->sq_pi && n_sq < FLUSH_BUDGET && e->dma_left) {
         flush_sqe(e, qp);
         n_sq++;
     }
-    while (qp->rq_ci != qp->rq_pi && n_sq + n_rq < FLUSH_BUDGET) {
+    while (qp->rq_ci != qp->rq_pi && n_sq + n_rq < FLUSH_BUDGET &&
+           e->dma_left) {
         flush_rqe(e, qp);
         n_rq++;
     }

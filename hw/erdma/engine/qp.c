@@ -58,8 +58,8 @@ static void qp_flush(ErdmaEngine *e, ErdmaQp *qp)
         return;
     }
     qp_leave_conn(qp);
-    erdma_requester_free(qp);
-    erdma_responder_free(qp);
+    erdma_requester_free(e, qp);
+    erdma_responder_free(e, qp);
     qp->sq_next = qp->sq_ci;
     qp_set_state(e, qp, ERDMA_QP_FLUSHING);
     erdma_qp_schedule(e, qp);
@@ -266,8 +266,8 @@ uint8_t erdma_qp_create(ErdmaEngine *e, const ErdmaCreateQp *c,
     qp->is_kernel = c->is_kernel;
     qp->db_ctx = c->db_ctx;
     qp->state = ERDMA_QP_CREATED;
-    erdma_requester_free(qp);
-    erdma_responder_free(qp);
+    erdma_requester_free(e, qp);
+    erdma_responder_free(e, qp);
     /*
      * Counted through for the life of the device, resets included: a number
      * comes back after 4095 others, when the packets of a QP of the same
@@ -288,8 +288,8 @@ static void qp_free(ErdmaEngine *e, ErdmaQp *qp)
     if (qp->conn) {
         erdma_xport_conn_close(qp->conn);
     }
-    erdma_requester_free(qp);
-    erdma_responder_free(qp);
+    erdma_requester_free(e, qp);
+    erdma_responder_free(e, qp);
     if (qp->has_work) {
         QTAILQ_REMOVE(&e->qp_work, qp, work);
     }

@@ -211,7 +211,7 @@ bool erdma_qp_flush_run(struct ErdmaEngine *e, ErdmaQp *qp);
 /* requester.c */
 bool erdma_requester_run(struct ErdmaEngine *e, ErdmaQp *qp);
 /* The transport has forgotten the QP's messages. */
-void erdma_requester_free(ErdmaQp *qp);
+void erdma_requester_free(struct ErdmaEngine *e, ErdmaQp *qp);
 bool erdma_requester_pull(struct ErdmaEngine *e, ErdmaQp *qp,
                           ErdmaXportMsg *msg, uint32_t off, uint8_t *buf,
                           uint32_t len);
@@ -227,7 +227,7 @@ void erdma_requester_terminated(struct ErdmaEngine *e, ErdmaQp *qp,
 /* responder.c */
 void erdma_responder_run(ErdmaQp *qp);
 /* The transport has forgotten the QP's messages. */
-void erdma_responder_free(ErdmaQp *qp);
+void erdma_responder_free(struct ErdmaEngine *e, ErdmaQp *qp);
 bool erdma_responder_pull(struct ErdmaEngine *e, ErdmaQp *qp,
                           ErdmaXportMsg *msg, uint32_t off, uint8_t *buf,
                           uint32_t len);

@@ -14,8 +14,14 @@
 #include "engine/state.h"
 #include "engine/status.h"
 
-/* Send WQEs of one QP that exist here at a time */
+/*
+ * Send WQEs of one QP that exist here at a time.  When all QPs together have
+ * this many, each goes on with a few: the guest decides how many QPs it has,
+ * and must not decide how much memory we use.
+ */
 #define REQUESTER_MAX_WQES      256
+#define REQUESTER_MANY_WQES     65536
+#define REQUESTER_FEW_WQES      4
 /* WQEs started in one visit of a QP */
 #define REQUESTER_BUDGET        32
 
@@ -81,16 +87,18 @@ static void requester_post_cqe(ErdmaEngine *e, ErdmaQp *qp,
     erdma_cq_post(e, qp->sq_cqn, &cqe);
 }
 
-static void requester_release(ErdmaQp *qp, ErdmaSendWqe *wqe)
+static void requester_release(ErdmaEngine *e, ErdmaQp *qp, ErdmaSendWqe *wqe)
 {
     qp->n_sends--;
+    e->n_sends--;
     g_free(wqe);
 }
 
 /* May the WQE at sq_next be looked at, for the first time or again? */
-static bool requester_may_go_on(const ErdmaQp *qp)
+static bool requester_may_go_on(const ErdmaEngine *e, const ErdmaQp *qp)
 {
-    if (qp->n_sends >= REQUESTER_MAX_WQES) {
+    if (qp->n_sends >= (e->n_sends < REQUESTER_MANY_WQES ? REQUESTER_MAX_WQES :
+                        REQUESTER_FEW_WQES)) {
         return false;
     }
     switch (qp->sq_wait) {
@@ -127,10 +135,10 @@ static void requester_complete(ErdmaEngine *e, ErdmaQp *qp)
             wqe->is_orphan = true;
             QTAILQ_INSERT_TAIL(&qp->orphans, wqe, next);
         } else {
-            requester_release(qp, wqe);
+            requester_release(e, qp, wqe);
         }
     }
-    if (qp->sq_next != qp->sq_pi && requester_may_go_on(qp)) {
+    if (qp->sq_next != qp->sq_pi && requester_may_go_on(e, qp)) {
         erdma_qp_schedule(e, qp);
     }
 }
@@ -335,6 +343,7 @@ static bool requester_step(ErdmaEngine *e, ErdmaQp *qp)
     }
     QTAILQ_INSERT_TAIL(&qp->sends, wqe, next);
     qp->n_sends++;
+    e->n_sends++;
     if (status) {
         /*
          * What was posted before it still gets its chance, and completes
@@ -364,14 +373,15 @@ bool erdma_requester_run(ErdmaEngine *e, ErdmaQp *qp)
 {
     unsigned budget = REQUESTER_BUDGET;
 
-    while (qp->sq_next != qp->sq_pi && requester_may_go_on(qp) && budget) {
+    while (qp->sq_next != qp->sq_pi && requester_may_go_on(e, qp) && budget &&
+           e->dma_left) {
         budget--;
         if (!requester_step(e, qp)) {
             break;
         }
     }
     requester_complete(e, qp);
-    return !budget;
+    return !budget || !e->dma_left;
 }
 
 static void requester_free_list(ErdmaSendWqe *wqe)
@@ -384,13 +394,14 @@ static void requester_free_list(ErdmaSendWqe *wqe)
     }
 }
 
-void erdma_requester_free(ErdmaQp *qp)
+void erdma_requester_free(ErdmaEngine *e, ErdmaQp *qp)
 {
     requester_free_list(QTAILQ_FIRST(&qp->sends));
     requester_free_list(QTAILQ_FIRST(&qp->orphans));
     QTAILQ_INIT(&qp->sends);
     QTAILQ_INIT(&qp->reads);
     QTAILQ_INIT(&qp->orphans);
+    e->n_sends -= qp->n_sends;
     qp->n_sends = 0;
     qp->n_reads = 0;
     qp->sq_wait = ERDMA_SQ_WAIT_NONE;
@@ -438,7 +449,7 @@ void erdma_requester_msg_done(ErdmaEngine *e, ErdmaQp *qp, ErdmaXportMsg *msg)
     wqe->is_held = false;
     if (wqe->is_orphan) {
         QTAILQ_REMOVE(&qp->orphans, wqe, next);
-        requester_release(qp, wqe);
+        requester_release(e, qp, wqe);
     } else if (!wqe->is_unanswered) {
         wqe->is_done = true;
     }

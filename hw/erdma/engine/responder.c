@@ -16,10 +16,14 @@
 /*
  * Answers not known to be delivered.  A peer asks for at most ERDMA_MAX_ORD
  * things at a time, but may ask for more when our answers have arrived and
- * its acknowledgements have not; it waits at the upper mark.
+ * its acknowledgements have not; it waits at the upper mark.  When all QPs
+ * together have many, each has a few: how many QPs there are is not for us to
+ * say.
  */
 #define RESPONDER_MAX_RESPONSES (2 * ERDMA_MAX_ORD)
 #define RESPONDER_RESUME_AT     ERDMA_MAX_ORD
+#define RESPONDER_MANY          65536
+#define RESPONDER_FEW           4
 
 #define ATOMIC_SIZE             8
 
@@ -255,10 +259,12 @@ static ErdmaXportRx responder_rx_write(ErdmaEngine *e, ErdmaQp *qp,
 
 /* READ_REQ, ATOMIC_* */
 
-static void responder_answer(ErdmaQp *qp, ErdmaResponse *resp)
+static void responder_answer(ErdmaEngine *e, ErdmaQp *qp,
+                             ErdmaResponse *resp)
 {
     QTAILQ_INSERT_TAIL(&qp->responses, resp, next);
     qp->n_responses++;
+    e->n_responses++;
     erdma_xport_conn_send(qp->conn, &resp->msg);
 }
 
@@ -280,7 +286,7 @@ static ErdmaXportRx responder_rx_read(ErdmaEngine *e, ErdmaQp *qp,
     resp->msg.hdr.op = ERDMA_XPORT_OP_READ_RESP;
     resp->msg.hdr.len = hdr->read_len;
     resp->msg.hdr.req_msn = msn;
-    responder_answer(qp, resp);
+    responder_answer(e, qp, resp);
     return ERDMA_XPORT_RX_OK;
 }
 
@@ -320,7 +326,7 @@ static ErdmaXportRx responder_rx_atomic(ErdmaEngine *e, ErdmaQp *qp,
     resp->msg.hdr.op = ERDMA_XPORT_OP_ATOMIC_RESP;
     resp->msg.hdr.req_msn = msn;
     resp->msg.hdr.original = original;
-    responder_answer(qp, resp);
+    responder_answer(e, qp, resp);
     return ERDMA_XPORT_RX_OK;
 }
 
@@ -332,7 +338,8 @@ static ErdmaXportRx responder_rx_request(ErdmaEngine *e, ErdmaQp *qp,
         /* A request has no payload. */
         return responder_refuse_request(e, qp, msn, ERDMA_WC_GENERAL_ERR);
     }
-    if (qp->n_responses >= RESPONDER_MAX_RESPONSES) {
+    if (qp->n_responses >= (e->n_responses < RESPONDER_MANY ?
+                            RESPONDER_MAX_RESPONSES : RESPONDER_FEW)) {
         qp->is_full = true;
         return ERDMA_XPORT_RX_NOT_READY;
     }
@@ -384,7 +391,7 @@ void erdma_responder_run(ErdmaQp *qp)
     }
 }
 
-void erdma_responder_free(ErdmaQp *qp)
+void erdma_responder_free(ErdmaEngine *e, ErdmaQp *qp)
 {
     ErdmaResponse *resp, *next;
 
@@ -392,6 +399,7 @@ void erdma_responder_free(ErdmaQp *qp)
         g_free(resp);
     }
     QTAILQ_INIT(&qp->responses);
+    e->n_responses -= qp->n_responses;
     qp->n_responses = 0;
     qp->has_rqe = false;
     qp->is_rnr = false;
@@ -425,6 +433,7 @@ void erdma_responder_msg_done(ErdmaEngine *e, ErdmaQp *qp, ErdmaXportMsg *msg)
 
     QTAILQ_REMOVE(&qp->responses, resp, next);
     qp->n_responses--;
+    e->n_responses--;
     g_free(resp);
     if (qp->is_full && qp->n_responses <= RESPONDER_RESUME_AT) {
         qp->is_full = false;

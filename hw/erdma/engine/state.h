@@ -27,6 +27,11 @@ struct ErdmaEngine {
      */
     bool is_outside;
     uint64_t now_ns;            /* of the running erdma_engine_*() call */
+    /*
+     * DMA transfers until this part of the run gives up its turn; whoever
+     * works in a loop looks at it.
+     */
+    uint32_t dma_left;
 
     ErdmaCmdq cmdq;
     ErdmaEq cmdq_eq;
@@ -34,6 +39,8 @@ struct ErdmaEngine {
     ErdmaEq ceqs[ERDMA_MAX_VECTORS];    /* by EQN; 0 is not used */
     GQueue aeq_held;            /* ErdmaHeldAeqe: the AEQ was full */
     uint64_t eq_work;           /* bit EQN: has a latched doorbell */
+    uint32_t n_sends;           /* ErdmaSendWqe of all QPs */
+    uint32_t n_responses;       /* ErdmaResponse of all QPs */
     ErdmaTable cqs;
     ErdmaTable qps;
     ErdmaTable mrs;
