@@ -8,8 +8,11 @@
  * netdev's list.  It also watches where the guest sends its own packets: the
  * TCP handshake of the RDMA connection manager has just shown the next hop.
  *
- * The NIC and the netdev may be removed under us: the netdev takes its
- * filters with it, and the NIC is looked up anew for each packet.
+ * Unplugging the NIC first is refused: Linux's driver holds on to its net
+ * device, and a guest that waits for it handles no other unplug request.  Yet
+ * the NIC may be removed under us, for the guest can eject it unasked; it is
+ * looked up anew for each packet.  So may the netdev, which takes its filters
+ * with it.
  *
  * Reference: docs/specs/erdma-wire.rst
  */
@@ -261,6 +264,37 @@ bool erdma_eni_find(ErdmaState *s, uint32_t *mtu, Error **errp)
     return true;
 }
 
+/* Whoever removed it, a blocker must not be left on a device that goes. */
+static void erdma_eni_unblock(ErdmaState *s)
+{
+    if (s->wire.shared) {
+        qdev_del_unplug_blocker(s->wire.shared, s->wire.unplug_blocker);
+        s->wire.shared = NULL;
+        error_free(s->wire.unplug_blocker);
+        s->wire.unplug_blocker = NULL;
+    }
+}
+
+static void erdma_eni_unrealized(DeviceListener *listener, DeviceState *dev)
+{
+    ErdmaState *s = container_of(listener, ErdmaState, wire.listener);
+
+    if (dev == s->wire.shared) {
+        trace_erdma_wire_nic_gone(s->name);
+        erdma_eni_unblock(s);
+    }
+}
+
+static void erdma_eni_block(ErdmaState *s, DeviceState *nic)
+{
+    error_setg(&s->wire.unplug_blocker, "NIC '%s' is shared by the HCA '%s', "
+               "which must be unplugged first", s->eni, s->name);
+    qdev_add_unplug_blocker(nic, s->wire.unplug_blocker);
+    s->wire.shared = nic;
+    s->wire.listener.unrealize = erdma_eni_unrealized;
+    device_listener_register(&s->wire.listener);
+}
+
 bool erdma_eni_attach(ErdmaState *s, Error **errp)
 {
     NetClientState *netdev;
@@ -283,6 +317,7 @@ bool erdma_eni_attach(ErdmaState *s, Error **errp)
         return false;
     }
     s->wire.filter = f;
+    erdma_eni_block(s, nic);
     return true;
 }
 
@@ -290,6 +325,11 @@ void erdma_eni_detach(ErdmaState *s)
 {
     Object *obj = OBJECT(s->wire.filter);
 
+    if (s->wire.listener.unrealize) {
+        device_listener_unregister(&s->wire.listener);
+        s->wire.listener.unrealize = NULL;
+        erdma_eni_unblock(s);
+    }
     if (obj) {
         s->wire.filter = NULL;
         object_unparent(obj);

@@ -60,6 +60,9 @@ typedef struct ErdmaWireStats {
 /* Sharing an ENI (filter) or owning a netdev (nic); one of them is set. */
 typedef struct ErdmaWire {
     ErdmaFilter *filter;        /* NULL after its netdev went away */
+    DeviceState *shared;        /* NIC that must not go; NULL: it has gone */
+    Error *unplug_blocker;
+    DeviceListener listener;    /* tells when it goes all the same */
     NICState *nic;
     ErdmaNeigh *hops;           /* own addresses too, with the own MAC */
     bool is_sending;

@@ -268,7 +268,20 @@ static void test_unplug(void)
     qerdma_free(d);
 }
 
-/* The NIC goes: packets have nowhere to go, and that is all. */
+/* Is device_del refused, with @word in the message? */
+static void expect_blocked(QTestState *qts, const char *id, const char *word)
+{
+    QDict *error = qtest_qmp_assert_failure_ref(qts,
+        "{ 'execute': 'device_del', 'arguments': { 'id': %s } }", id);
+
+    g_assert_nonnull(strstr(qdict_get_str(error, "desc"), word));
+    qobject_unref(error);
+}
+
+/*
+ * The user cannot take the NIC from under the HCA.  The guest can: then
+ * packets have nowhere to go, and that is all.
+ */
 static void test_unplug_nic(void)
 {
     QErdma *d[2];
@@ -279,7 +292,8 @@ static void test_unplug_nic(void)
     qerdma_start(d[0], NULL);
     qerdma_start(d[1], NULL);
     qerdma_pair_init(&p, d[0], d[1], 1, false);
-    unplug(d[0], "nic0", QERDMA_NIC_SLOT(0));
+    expect_blocked(d[0]->qts, "nic0", "'rdma0'");
+    qtest_outl(d[0]->qts, ACPI_PCIHP_EJECT, 1u << QERDMA_NIC_SLOT(0));
     qerdma_post_send(&p.qp[0], &(QErdmaSend) { .opcode = ERDMA_OP_WRITE });
     qerdma_post_send(&p.qp[1], &(QErdmaSend) { .opcode = ERDMA_OP_WRITE });
     qerdma_expect_no_cqe(&p.cq[0]);
@@ -294,6 +308,93 @@ static void test_unplug_nic(void)
     g_assert_cmpint(qerdma_query_device(d[0]), ==, 0);
     unplug(d[0], "rdma0", QERDMA_SLOT(0));
     qerdma_quit(d[0], d[1]);
+}
+
+/* The HCA goes first, then the NIC; each may come again. */
+static void test_replug_nic(void)
+{
+    QErdma *d[2];
+    QErdmaPair p;
+    unsigned i;
+
+    qerdma_boot_two(d, NULL, NULL);
+    for (i = 0; i < 3; i++) {
+        unplug(d[0], "rdma0", QERDMA_SLOT(0));
+        unplug(d[0], "nic0", QERDMA_NIC_SLOT(0));
+        qtest_qmp_device_add(d[0]->qts, "virtio-net-pci", "nic0",
+                             "{ 'netdev': 'port0', 'addr': '4', "
+                             "'romfile': '', 'mac': '52:54:00:12:34:56' }");
+        qtest_qmp_device_add(d[0]->qts, "erdma", "rdma0",
+                             "{ 'eni': 'nic0', 'addr': '5' }");
+        expect_blocked(d[0]->qts, "nic0", "'rdma0'");
+    }
+    qerdma_free(d[0]);
+    d[0] = qerdma_new(d[1]->qs, QERDMA_SLOT(0));
+    qerdma_meet(d);
+    qerdma_start(d[0], NULL);
+    qerdma_start(d[1], NULL);
+    qerdma_pair_init(&p, d[0], d[1], 1, false);
+    qerdma_expect_send(&p.qp[0], qerdma_post_send(&p.qp[0],
+                       &(QErdmaSend) { .opcode = ERDMA_OP_WRITE }),
+                       ERDMA_OP_WRITE, 0);
+    qerdma_quit(d[0], d[1]);
+}
+
+/*
+ * The guest ejects the NIC, and another with its address takes its place at
+ * the netdev: the HCA sends as that one, but no longer keeps it.
+ */
+static void test_other_nic(void)
+{
+    QErdma *d[2];
+    QErdmaPair p;
+    QErdmaSend wr = { .opcode = ERDMA_OP_WRITE };
+    uint16_t index;
+
+    qerdma_boot_two(d, NULL, NULL);
+    qerdma_meet(d);
+    qerdma_start(d[0], NULL);
+    qerdma_start(d[1], NULL);
+    qerdma_pair_init(&p, d[0], d[1], 1, false);
+    qtest_outl(d[0]->qts, ACPI_PCIHP_EJECT, 1u << QERDMA_NIC_SLOT(0));
+    index = qerdma_post_send(&p.qp[0], &wr);
+    qerdma_expect_no_cqe(&p.cq[0]);
+    qtest_qmp_device_add(d[0]->qts, "virtio-net-pci", "nic0",
+                         "{ 'netdev': 'port0', 'addr': '4', "
+                         "'romfile': '', 'mac': '52:54:00:12:34:56' }");
+    qerdma_meet(d);     /* and its driver comes up: nothing is held back */
+    qerdma_expect_send(&p.qp[0], index, ERDMA_OP_WRITE, 0);
+    unplug(d[0], "nic0", QERDMA_NIC_SLOT(0));
+    unplug(d[0], "rdma0", QERDMA_SLOT(0));
+    qerdma_quit(d[0], d[1]);
+}
+
+/* Plugged and unplugged in use, again and again: QEMU stays as it is. */
+static void test_rounds(void)
+{
+    QErdma *d = qerdma_boot_one(NULL);
+    QErdma *again;
+    QErdmaPair p;
+    QErdmaMr mr;
+    unsigned i;
+
+    for (i = 0; i < 50; i++) {
+        again = qerdma_new(d->qs, QERDMA_SLOT(0));
+        qerdma_start(again, NULL);
+        qerdma_pair_init(&p, again, again, 1, i % 2);
+        mr = (QErdmaMr) { 0 };
+        qerdma_reg_simple(again, &mr, 1, 65536, QERDMA_ACC_ALL);
+        qerdma_post_send(&p.qp[i % 2], &(QErdmaSend) {
+            .opcode = ERDMA_OP_WRITE, .n_sges = 1,
+            .sges[0] = { mr.addr, 65536, mr.key },
+            .raddr = mr.addr, .rkey = mr.key,
+        });
+        unplug(d, "rdma0", QERDMA_SLOT(0));
+        qtest_qmp_device_add(d->qts, "erdma", "rdma0",
+                             "{ 'eni': 'nic0', 'addr': '5' }");
+        qerdma_free(again);
+    }
+    qerdma_quit(d, NULL);
 }
 
 /* What was made is gone after its destruction, and after a reset. */
@@ -341,6 +442,9 @@ int main(int argc, char **argv)
     qtest_add_func("/erdma/realize/version-0", test_version_0);
     qtest_add_func("/erdma/realize/unplug", test_unplug);
     qtest_add_func("/erdma/realize/unplug-nic", test_unplug_nic);
+    qtest_add_func("/erdma/realize/replug-nic", test_replug_nic);
+    qtest_add_func("/erdma/realize/other-nic", test_other_nic);
+    qtest_add_func("/erdma/realize/rounds", test_rounds);
     qtest_add_func("/erdma/realize/objects", test_objects);
     return g_test_run();
 }
