@@ -41,6 +41,7 @@ from guestlib.client import Client                              # noqa: E402
 from guestlib.errors import GuestError                          # noqa: E402
 from guestlib import netem                                      # noqa: E402
 from guestlib.guests import GuestSet, Options                   # noqa: E402
+from guestlib.machine import MACHINES                           # noqa: E402
 from guestlib import supervisor as sup                          # noqa: E402
 
 
@@ -72,7 +73,7 @@ def cmd_start(args):
         device=args.device, nic=args.nic, mtu=args.mtu, smp=args.smp,
         mem=args.mem, accel=args.accel, qemu=args.qemu, cmdline=args.append,
         restrict=args.restrict, cold=args.cold, dump=args.dump,
-        netem=args.netem, addons=args.addon)
+        netem=args.netem, addons=args.addon, machine=args.machine)
     # What takes long when it is not cached: here, where it is seen.
     GuestSet(options).prepare()
     began = time.monotonic()
@@ -243,6 +244,7 @@ def parse():
     p.add_argument("--mtu", type=positive, default=1500, metavar="M")
     p.add_argument("--smp", type=positive, default=1, metavar="N")
     p.add_argument("--mem", default="1G", metavar="SIZE")
+    p.add_argument("--machine", default="q35", choices=list(MACHINES))
     p.add_argument("--accel", default="tcg", choices=["tcg", "kvm", "auto"],
                    help="auto: KVM if a guest really runs with it")
     p.add_argument("--addon", action="append", default=[], metavar="NAME",

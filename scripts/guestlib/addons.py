@@ -41,7 +41,8 @@ def install(guest, files):
         guest.qmp.command("blockdev-add", driver="file", node_name=node,
                           filename=path, read_only=True)
         guest.qmp.device_add("virtio-blk-pci", id=node, drive=node,
-                             serial=node, bus="rp%d" % (N_ROOT_PORTS - 1 - i))
+                             serial=node,
+                             bus=guest.machine.base.port(N_ROOT_PORTS - 1 - i))
     guest.run("modprobe virtio_blk", 20)
     for i in range(len(files)):
         guest.run(

@@ -41,6 +41,7 @@ class Options:
     smp: int = 1
     mem: str = "1G"
     accel: str = "tcg"          # tcg, kvm or auto
+    machine: str = "q35"        # see machine.MACHINES
     qemu: list = field(default_factory=list)    # more QEMU arguments
     cmdline: str = ""           # more kernel parameters
     restrict: bool = False      # the user network ends at its gateway
@@ -114,23 +115,59 @@ class Guest:
         """Plug the NIC and the HCA, and wait until both can be used."""
         o = self.options
         self.machine.agent.setup(self.name)
-        self.qmp.device_add(o.nic, id="nic0", bus="rp0", netdev="link0",
-                            mac=mac(self.index),
-                            **({"romfile": ""} if "net" in o.nic or
-                               "e1000" in o.nic else {}))
-        self.wait_until("[ -e /sys/class/net/eth0 ]", 20,
-                        "the NIC did not appear")
-        self.run("ip link set eth0 mtu %d && ip link set eth0 up && "
-                 "ip addr add %s/24 dev eth0" % (o.mtu, self.ip))
+        self.add_nic()
         if o.rdma == "erdma":
             self.add_hca()
         elif o.rdma in ("siw", "rxe"):
             self.add_soft_rdma(o.rdma)
 
-    def add_hca(self, ident="hca0", bus="rp1", eni="nic0", more=None):
+    def add_nic(self):
+        """Plug the link's NIC and bring it up."""
+        o = self.options
+        self.qmp.device_add(o.nic, id="nic0", bus=self.machine.base.port(0),
+                            netdev="link0", mac=mac(self.index),
+                            **({"romfile": ""} if "net" in o.nic or
+                               "e1000" in o.nic else {}))
+        self.wait_until("[ -e /sys/class/net/eth0 ]", 20,
+                        "the NIC did not appear")
+        self.bring_up_link()
+
+    def bring_up_link(self):
+        self.run("ip link set eth0 mtu %d && ip link set eth0 up && "
+                 "ip addr add %s/24 dev eth0" % (self.options.mtu, self.ip))
+
+    def unplug(self, ident, timeout=60):
+        """Unplug a device; returns the seconds that it took the guest."""
+        began = time.monotonic()
+        self.qmp.command("device_del", id=ident)
+        self.qmp.wait_event("DEVICE_DELETED", timeout,
+                            lambda data: data.get("device") == ident)
+        return time.monotonic() - began
+
+    def reset(self):
+        """Reset the machine and wait until NIC and HCA, which stay plugged,
+        can be used again."""
+        self.machine.reset()
+        self._log_mark = 0
+        self.machine.agent.setup(self.name)
+        self.run("grep -l %s /sys/class/net/*/address | cut -d/ -f5 | "
+                 "{ read n; [ $n = eth0 ] || ip link set $n name eth0; }"
+                 % mac(self.index))
+        self.bring_up_link()
+        if self.options.rdma == "erdma":
+            self.wait_active()
+
+    def wait_active(self, timeout=HCA_TIMEOUT):
+        """Wait until an RDMA device has an active port."""
+        self.wait_until(
+            "grep -q ACTIVE /sys/class/infiniband/*/ports/1/state "
+            "2>/dev/null", timeout, "no RDMA port became active")
+
+    def add_hca(self, ident="hca0", bus=None, eni="nic0", more=None):
         """Plug an erdma HCA and wait for an active port."""
         known = self.rdma_devices()
-        properties = ["erdma", "id=" + ident, "bus=" + bus, "eni=" + eni]
+        properties = ["erdma", "id=" + ident, "eni=" + eni,
+                      "bus=" + (bus or self.machine.base.port(1))]
         if self.options.mtu != DEFAULT_MTU:
             # The driver tells the HCA of changes, not of what it finds.
             properties.append("mtu=%d" % self.options.mtu)
@@ -239,7 +276,8 @@ class GuestSet:
     def prepare(self):
         """Make what is not cached yet; returns the base and its state."""
         o = self.options
-        base = Base(o.kernel, None, "tcg", o.smp, o.mem, o.cmdline)
+        base = Base(o.kernel, None, "tcg", o.smp, o.mem, o.cmdline,
+                    o.machine)
         base.accel = accel.choose(o.accel, base)
         self._addons = addons.disks(o.addons, o.kernel)
         return base, None if o.cold else base.saved_state()

@@ -24,6 +24,13 @@ from .qmp import QMP
 N_ROOT_PORTS = 8
 USER_MAC = "52:54:00:0a:00:01"
 BOOT_TIMEOUT = 240
+# How a device is plugged: through ACPI, by the port itself, without ports.
+MACHINES = {
+    "q35": ["-machine", "q35"],
+    "q35-native": ["-machine", "q35", "-global",
+                   "ICH9-LPC.acpi-pci-hotplug-with-bridge-support=off"],
+    "pc": ["-machine", "pc"],
+}
 CMDLINE = ("console=ttyS0 quiet loglevel=5 panic=-1 rdinit=/init "
            "mitigations=off tsc=reliable no_timer_check "
            "rcupdate.rcu_expedited=1 cryptomgr.notests "
@@ -76,10 +83,14 @@ class Base:
     """What a machine is made of, as far as its saved state depends on it."""
 
     def __init__(self, series="6.12", qemu=None, accel="tcg", smp=1, mem="1G",
-                 cmdline=""):
+                 cmdline="", machine="q35"):
+        if machine not in MACHINES:
+            raise GuestError("no machine '%s' (there are: %s)"
+                             % (machine, " ".join(MACHINES)))
         self.qemu = qemu or paths.qemu_binary()
         self.image = paths.image(series)
         self.accel, self.smp, self.mem = accel, smp, mem
+        self.machine = machine
         self.cmdline = (CMDLINE + " " + cmdline).strip()
         try:
             self.version = subprocess.check_output(
@@ -89,7 +100,7 @@ class Base:
 
     def machine_args(self):
         accel = "tcg,thread=multi" if self.accel == "tcg" else self.accel
-        args = ["-accel", accel, "-machine", "q35", "-cpu", "max",
+        args = ["-accel", accel, *MACHINES[self.machine], "-cpu", "max",
                 "-smp", str(self.smp), "-m", str(self.mem), "-nodefaults",
                 "-display", "none", "-no-reboot", "-monitor", "none",
                 "-device", "virtio-serial-pci,id=vser0",
@@ -97,10 +108,14 @@ class Base:
                            "name=erdma.agent",
                 "-device", "virtio-net-pci,id=usernic,netdev=user0,mac=%s,"
                            "romfile=" % USER_MAC]
-        for i in range(N_ROOT_PORTS):
+        for i in range(0 if self.machine == "pc" else N_ROOT_PORTS):
             args += ["-device", "pcie-root-port,id=rp%d,chassis=%d,slot=%d"
                      % (i, i + 1, i + 1)]
         return args
+
+    def port(self, i):
+        """The bus that the i-th device is plugged into."""
+        return "pci.0" if self.machine == "pc" else "rp%d" % i
 
     def boot_args(self):
         return ["-kernel", os.path.join(self.image, "vmlinux"),
@@ -118,6 +133,7 @@ class Base:
         return json.dumps({"qemu": self.qemu, "image": self.image,
                            "accel": self.accel, "smp": self.smp,
                            "mem": self.mem, "cmdline": self.cmdline,
+                           "machine": self.machine,
                            "version": self.version})
 
     @classmethod
@@ -169,8 +185,10 @@ class Machine:
             args += ["-chardev", "socket,id=%s,path=%s,server=on,wait=off%s"
                      % (kind, self.path(kind), ",logfile=" + self.console_log
                         if kind == "console" else "")]
-        args += ["-serial", "chardev:console",
-                 "-qmp", "unix:%s,server=on,wait=off" % self.path("qmp")]
+        args += ["-serial", "chardev:console"]
+        for monitor in ("qmp", "watch"):
+            args += ["-qmp", "unix:%s,server=on,wait=off"
+                     % self.path(monitor)]
         for netdev in self.netdevs:
             args += ["-netdev", netdev]
         args += self.base.boot_args() + self.extra
@@ -230,17 +248,31 @@ class Machine:
             self._finish_restore()
         self.agent = Agent(self.path("agent"), self.name)
         if not self.restored:
-            end = time.monotonic() + boot_timeout
-            while not self.agent.wait_hello(0.2):
-                if not self.alive():
-                    raise self.fail("QEMU ended with status %d"
-                                    % self.process.returncode)
-                if time.monotonic() > end:
-                    raise self.fail("the guest did not boot within %d s"
-                                    % boot_timeout)
+            self._wait_boot(boot_timeout)
         if not self.agent.wait_ready(30, self.alive):
             raise self.fail("the guest does not answer")
         self.ready_after = time.monotonic() - self.started
+
+    def _wait_boot(self, timeout):
+        end = time.monotonic() + timeout
+        while not self.agent.wait_hello(0.2):
+            if not self.alive():
+                raise self.fail("QEMU ended with status %d"
+                                % self.process.returncode)
+            if time.monotonic() > end:
+                raise self.fail("the guest did not boot within %d s"
+                                % timeout)
+
+    def reset(self, boot_timeout=BOOT_TIMEOUT):
+        """Press the reset button; returns when the guest has booted again.
+        What was running is gone."""
+        self.agent.close()
+        self.qmp.command("set-action", reboot="reset")      # not -no-reboot
+        self.qmp.command("system_reset")
+        self.agent = Agent(self.path("agent"), self.name)
+        self._wait_boot(boot_timeout)
+        if not self.agent.wait_ready(30, self.alive):
+            raise self.fail("the guest does not answer after its reset")
 
     def _finish_restore(self):
         end = time.monotonic() + 60
