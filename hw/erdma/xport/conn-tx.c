@@ -366,6 +366,18 @@ static bool has_room(ErdmaXportConn *c, bool is_resend, uint64_t now_ns)
     return false;
 }
 
+static ErdmaSent *next_resend(ErdmaXportConn *c, uint64_t *pn)
+{
+    ErdmaConnTx *tx = &c->tx;
+
+    if (c->x->cfg.is_go_back_n) {
+        return erdma_loss_first_resend(&tx->loss, &tx->sent, tx->una_msn,
+                                       tx->una_off, pn);
+    }
+    return erdma_loss_next_resend(&tx->loss, &tx->sent, tx->una_msn,
+                                  tx->una_off, pn);
+}
+
 bool erdma_conn_tx_data(ErdmaXportConn *c, uint64_t now_ns)
 {
     ErdmaConnTx *tx = &c->tx;
@@ -382,8 +394,7 @@ bool erdma_conn_tx_data(ErdmaXportConn *c, uint64_t now_ns)
     if (!has_room(c, tx->loss.n_resend > 0, now_ns)) {
         return false;
     }
-    e = erdma_loss_next_resend(&tx->loss, &tx->sent, tx->una_msn,
-                               tx->una_off, &pn);
+    e = next_resend(c, &pn);
     if (e) {
         return tx_resend(c, e, pn, is_forced, now_ns);
     }

@@ -301,6 +301,47 @@ ErdmaSent *erdma_loss_next_resend(ErdmaLoss *l, ErdmaSentMap *m,
     return NULL;
 }
 
+/* Where @a begins relative to @b in the stream: less than 0 is before */
+static int compare_place(const ErdmaSent *a, const ErdmaSent *b)
+{
+    int32_t diff = a->msn != b->msn ? a->msn - b->msn : a->off - b->off;
+
+    return diff < 0 ? -1 : diff > 0;
+}
+
+ErdmaSent *erdma_loss_first_resend(ErdmaLoss *l, ErdmaSentMap *m,
+                                   uint32_t una_msn, uint32_t una_off,
+                                   uint64_t *pn)
+{
+    ErdmaSent *first = NULL;
+    uint64_t i;
+
+    for (i = MAX(l->resend, m->base); l->n_resend && i < m->next; i++) {
+        ErdmaSent *e = erdma_sentmap_get(m, i);
+        int place;
+
+        if (e->state != ERDMA_SENT_LOST || e->is_resent) {
+            continue;
+        }
+        if (is_delivered(e, una_msn, una_off)) {
+            erdma_loss_resent(l, e);
+            continue;
+        }
+        place = first ? compare_place(e, first) : -1;
+        if (place == 0 && e->len <= first->len) {
+            /* A probe was a copy of it: once is enough. */
+            erdma_loss_resent(l, e);
+        } else if (place <= 0) {
+            if (place == 0) {
+                erdma_loss_resent(l, first);
+            }
+            first = e;
+            *pn = i;
+        }
+    }
+    return first;
+}
+
 void erdma_loss_resent(ErdmaLoss *l, ErdmaSent *e)
 {
     e->is_resent = true;

@@ -109,6 +109,13 @@ bool erdma_loss_congestion_episode(ErdmaLoss *l, const ErdmaSentMap *m);
 ErdmaSent *erdma_loss_next_resend(ErdmaLoss *l, ErdmaSentMap *m,
                                   uint32_t una_msn, uint32_t una_off,
                                   uint64_t *pn);
+/*
+ * The same for go-back-N, whose receiver takes nothing but what is next: the
+ * one that comes first in the stream, whatever its number.
+ */
+ErdmaSent *erdma_loss_first_resend(ErdmaLoss *l, ErdmaSentMap *m,
+                                   uint32_t una_msn, uint32_t una_off,
+                                   uint64_t *pn);
 /* The entry's payload was sent again completely. */
 void erdma_loss_resent(ErdmaLoss *l, ErdmaSent *e);
 
