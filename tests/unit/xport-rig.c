@@ -341,6 +341,9 @@ void rig_poll(XportRig *rig, int end)
         e->next_ns != ERDMA_XPORT_NEVER) {
         e->next_ns = rig_round_up(e->next_ns, rig->tick_ns);
     }
+    if (rig->on_polled) {
+        rig->on_polled(rig, end);
+    }
 }
 
 void rig_inject(XportRig *rig, int end, const uint8_t *data, size_t len)

@@ -89,9 +89,10 @@ struct XportRig {
     GString *log;               /* events, when the test set it */
     void *opaque;               /* the test's */
     RigFate (*fate)(XportRig *rig, RigPacket *p);
-    /* Both may be NULL: everything is taken, nothing else happens. */
+    /* All may be NULL: everything is taken, nothing else happens. */
     ErdmaXportRx (*on_rx)(XportRig *rig, int end, uint32_t msn, uint32_t off);
     void (*on_done)(XportRig *rig, int end, uint32_t msn);
+    void (*on_polled)(XportRig *rig, int end);  /* after each poll */
 };
 
 /* The next multiple of @unit, or @ns if it is one */
