@@ -492,6 +492,59 @@ static void test_atomics_lossy(void)
     rig_free(rig);
 }
 
+/*
+ * A receiver that polls a counter, which the sender raises after each of its
+ * writes, finds the data whole whenever the counter has moved.
+ */
+static void test_counter_after_data(void)
+{
+    enum { N = 10000, LEN = 65536 };
+    Rig *rig = rig_new();
+    RigHca *receiver = &rig->hca[1];
+    Buf data, old, dst, counter;
+    unsigned round, spins;
+    RigQp *a, *b;
+    RigCqe cqe;
+
+    rig_pair(rig, &a, &b);
+    rig_seed(rig, 12);
+    rig->loss_percent = 1;
+    rig->reorder_percent = 5;
+    data = buf_new(&rig->hca[0], LEN, ERDMA_MR_ACC_LR);
+    old = buf_new(&rig->hca[0], 8, ERDMA_MR_ACC_LW);
+    dst = buf_new(receiver, LEN, ERDMA_MR_ACC_RW);
+    counter.hca = receiver;
+    counter.addr = rig_alloc(receiver, 64);
+    counter.key = rig_mr(receiver, counter.addr, 64, ERDMA_MR_ACC_RA);
+    memset(rig_ptr(receiver, counter.addr), 0, 8);
+    for (round = 1; round <= N; round++) {
+        RigWr write = { .op = ERDMA_OP_WRITE, .is_unsignalled = true,
+                        .n_sges = 1, .rkey = dst.key, .raddr = dst.addr,
+                        .sges = { { data.addr, LEN, data.key } } };
+        RigWr raise = { .op = ERDMA_OP_ATOMIC_FAA, .n_sges = 1,
+                        .rkey = counter.key, .raddr = counter.addr,
+                        .swap_add = 1, .sges = { { old.addr, 8, old.key } } };
+
+        memset(rig_ptr(data.hca, data.addr), round, LEN);
+        rig_post_send(a, &write);
+        rig_post_send(a, &raise);
+        for (spins = 0; counter_at(&counter) < round; spins++) {
+            g_assert_cmpuint(spins, <, 1000000);
+            rig_run(rig, 5 * RIG_US);
+        }
+        g_assert_cmpint(memcmp(rig_ptr(receiver, dst.addr),
+                               rig_ptr(data.hca, data.addr), LEN), ==, 0);
+        while (!rig_poll(&a->scq, &cqe)) {
+            rig_run(rig, RIG_MS);
+        }
+        g_assert_cmpuint(cqe.status, ==, 0);
+    }
+    g_assert_cmpuint(rig->n_lost, >, N);
+    rig_qp_free(a);
+    rig_qp_free(b);
+    rig_free(rig);
+}
+
 /* Both directions at once, mixed operations, loss: a storm to survive */
 static void test_bidirectional(void)
 {
@@ -639,6 +692,7 @@ int main(int argc, char **argv)
     g_test_add_func("/pair/unsignalled", test_unsignalled);
     g_test_add_func("/pair/atomics", test_atomics);
     g_test_add_func("/pair/atomics-lossy", test_atomics_lossy);
+    g_test_add_func("/pair/counter-after-data", test_counter_after_data);
     g_test_add_func("/pair/bidirectional", test_bidirectional);
     g_test_add_func("/pair/loopback", test_loopback);
     g_test_add_func("/pair/early-data", test_early_data);
