@@ -38,6 +38,7 @@ READY = 60                          # seconds for flows to get going
 ATTEMPTS = 3
 HASTE = -10                         # nice value
 STEP = 0.5                          # seconds between looks at a long run
+STILL = 1.0                         # a flow that does nothing for so long
 
 
 def fill(packets, head=SEND_HEAD):
@@ -92,6 +93,7 @@ class Interval:
         self.flows = list(flows)
         self.rtts = []          # smoothed round trips, seconds
         self.steps = []         # parts of it, each an Interval
+        self.standstills = []   # texts
         self.seconds = last.time - first.time
         self.link = {k: last.link[k] - first.link[k] for k in last.link}
         self._first, self._last = first, last
@@ -143,6 +145,38 @@ def delivered(first, last, key):
     """Bytes of payload that a flow brought across between two samples"""
     return (last.flows.get(key, {}).get('delivered-bytes', 0)
             - first.flows.get(key, {}).get('delivered-bytes', 0))
+
+
+def _waits_for(connection):
+    """What a connection that brings nothing across lacks"""
+    if connection.get('peer-not-ready'):
+        return 'the receiver had no receive posted'
+    if connection['tx-msn'] == connection['una-msn']:
+        return 'the program had nothing posted'
+    return (f'{connection["unsent-messages"]} messages unsent, '
+            f'{connection["inflight-bytes"]} bytes in flight, window '
+            f'{connection["cwnd-bytes"]}, {connection["rtos"]} timeouts')
+
+
+def standstills(samples, flows, least=STILL):
+    """Which flows brought nothing across for how long, and why: a line
+    each.  It is known as exactly as samples are close together."""
+    found = []
+    for key in flows:
+        begin = 0
+        for i in range(1, len(samples) + 1):
+            if i < len(samples) and not delivered(samples[begin], samples[i],
+                                                  key):
+                continue
+            seconds = samples[i - 1].time - samples[begin].time
+            state = samples[i - 1].flows.get(key)
+            if seconds >= least and state:
+                since = samples[begin].time - samples[0].time
+                found.append(f'guest {key[0]}, QP {key[1]} stood still for '
+                             f'{seconds:.1f} s after {since:.1f} s: '
+                             + _waits_for(state))
+            begin = i
+    return found
 
 
 def busiest(first, last, n):
@@ -221,6 +255,7 @@ class Dumbbell:
         interval = Interval(first, last, busiest(first, last, n_flows))
         interval.steps = [Interval(a, b, interval.flows)
                           for a, b in zip(samples, samples[1:])]
+        interval.standstills = standstills(samples, interval.flows)
         interval.rtts = [sample.flows[key]['srtt-ns'] / 1e9
                          for sample in samples for key in interval.flows
                          if key in sample.flows]

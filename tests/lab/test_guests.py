@@ -9,7 +9,7 @@ import types
 from guestlib.errors import GuestError
 from lablib import answers, guestplan, known, verdict
 from lablib.dumbbell import (PACKET, PAYLOAD, SEND_HEAD, Interval, Path,
-                             Sample, busiest, fill)
+                             Sample, busiest, fill, standstills)
 
 TAP = """ok 1 - KA-6 slow start, 1000 packets: 7.02952 ms (expected 7 ± 3 %)
 not ok 2 - KA-8 recovery, go-back-N, p = 0.05: 1.5 Gbit/s (expected 1.3)
@@ -113,6 +113,38 @@ def check_interval(tap):
               and got.lost == 6 and got.count('rtos') == 3
               and abs(got.jain - 0.9) < 1e-9,
               'utilisation, queue, losses, counters')
+
+
+def check_standstills(tap):
+    idle = {'tx-msn': 9, 'una-msn': 9, 'unsent-messages': 0,
+            'inflight-bytes': 0, 'cwnd-bytes': 5000, 'rtos': 0}
+    states = {1: idle, 2: {**idle, 'una-msn': 4, 'peer-not-ready': True},
+              3: {**idle, 'una-msn': 4, 'unsent-messages': 3,
+                  'inflight-bytes': 700, 'rtos': 2}}
+
+    def look(*rows):
+        samples = []
+        for at, row in enumerate(rows):
+            sample = _sample(at / 2, row)
+            for key, connection in sample.flows.items():
+                connection.update(states[key[1]])
+            samples.append(sample)
+        return standstills(samples, [(2, 1), (2, 2), (2, 3)])
+
+    got = look((1, 1, 1), (2, 2, 2), (3, 3, 3), (4, 4, 4), (5, 5, 5))
+    tap.point(not got, 'flows that move do not stand still', str(got))
+    got = look((0, 5, 0), (0, 6, 1), (7, 7, 2), (8, 7, 2), (9, 7, 2),
+               (10, 8, 2))
+    tap.point(len(got) == 2 and
+              'guest 2, QP 2 stood still for 1.0 s after 1.0 s: the receiver '
+              'had no receive' in got[0] and
+              'QP 3 stood still for 1.5 s after 1.0 s: 3 messages unsent, 700 '
+              'bytes in flight, window 5000, 2 timeouts' in got[1],
+              'who stands still, when and why', str(got))
+    got = look((4, 1, 1), (4, 2, 2), (4, 3, 3))
+    tap.point(len(got) == 1 and 'QP 1 stood still for 1.0 s after 0.0 s: the '
+              'program had nothing posted' in got[0],
+              'from the first look to the last', str(got))
 
 
 def check_record(tap):
@@ -235,6 +267,6 @@ def check_starts(tap):
               'which flows perftest can do', str(steady))
 
 
-CHECKS = [check_verdict, check_table, check_numbers, check_interval,
+CHECKS = [check_verdict, check_table, check_numbers, check_interval, check_standstills,
           check_record, check_formulas, check_refusals, check_mapping,
           check_starts]
