@@ -9,6 +9,7 @@
   * every trace event pattern of that page matches an event;
   * every sub-command has its section in README.md, and none is invented;
   * every relative link between the documents leads somewhere;
+  * every test that docs/security names exists;
   * every reference from the code to a document, or to a section of one,
     leads somewhere, and docs/architecture.md knows each file of the device.
 
@@ -167,6 +168,22 @@ def check_links(tap):
         tap.point(not bad, f'links of {page.relative_to(ROOT)}', bad)
 
 
+def check_tests(tap):
+    """`/path/of/a/test`, `erdma-NAME-test` and "fuzzer `NAME`" """
+    sources = '\n'.join(path.read_text() for path in
+                        sorted((ROOT / 'tests').glob('*/*test*.c')))
+    for page in sorted((ROOT / 'docs' / 'security').glob('*.md')):
+        text = page.read_text()
+        names = set(re.findall(r'`(/[a-z0-9/-]+)`', text))
+        bad = [name for name in names if f'"{name}"' not in sources and
+               f'"{name.split("/", 2)[2]}"' not in sources]
+        bad += [name for name in re.findall(r'`(erdma-[a-z]+-test)`', text)
+                if not (ROOT / f'tests/qtest/{name}.c').exists()]
+        bad += [name for name in re.findall(r'fuzzer `(\w+)`', text)
+                if not (ROOT / f'tests/fuzz/fuzz-{name}.c').exists()]
+        tap.point(not bad, f'tests that {page.relative_to(ROOT)} names', bad)
+
+
 def sections(path):
     """The titles in a .rst file"""
     lines = path.read_text().splitlines()
@@ -217,6 +234,7 @@ def main():
     tap = Tap()
     check_commands(tap)
     check_links(tap)
+    check_tests(tap)
     check_references(tap)
     check_rooms(tap)
     check_traces(tap)
