@@ -150,8 +150,9 @@ bool erdma_props_check(ErdmaState *s, ErdmaEngineConfig *cfg, Error **errp)
 {
     uint8_t cc;
 
-    if (!erdma_check_wire(s, errp) || !erdma_check_mtu(s, errp) ||
-        !erdma_check_rto(s, errp) || !erdma_check_rom(s, errp) ||
+    if (!erdma_profile_apply(s, errp) || !erdma_check_wire(s, errp) ||
+        !erdma_check_mtu(s, errp) || !erdma_check_rto(s, errp) ||
+        !erdma_check_rom(s, errp) ||
         !erdma_check_cc(s, &cc, errp) || !erdma_check_int(s, errp)) {
         return false;
     }

@@ -185,6 +185,7 @@ static void erdma_realize(DeviceState *dev, Error **errp)
 static void erdma_init(Object *obj)
 {
     erdma_xport_config_default(&ERDMA(obj)->xport);
+    erdma_props_init(ERDMA(obj));
 }
 
 static void erdma_finalize(Object *obj)

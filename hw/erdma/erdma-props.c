@@ -184,6 +184,7 @@ static const Property erdma_qdev_props[] = {
     DEFINE_PROP_STRING("int", ErdmaState, int_mode),
     DEFINE_PROP_STRING("firmware-version", ErdmaState, fw_version),
     DEFINE_PROP_STRING("record", ErdmaState, record),
+    DEFINE_PROP_STRING("profile", ErdmaState, profile),
 };
 
 static uint64_t erdma_prop_load(const ErdmaProp *p, const void *field)
@@ -327,6 +328,28 @@ static void erdma_prop_set(Object *obj, Visitor *v, const char *name,
         erdma_prop_visit(p, v, name, &val, errp) &&
         erdma_prop_check(p, val, errp)) {
         erdma_prop_store(p, (void *)ERDMA(obj) + p->offset, val);
+        ERDMA(obj)->given |= BIT_ULL(p - erdma_props);
+    }
+}
+
+void erdma_props_init(ErdmaState *s)
+{
+    QEMU_BUILD_BUG_ON(ARRAY_SIZE(erdma_props) > 64);
+
+    s->given = 0;
+}
+
+void erdma_prop_preset(ErdmaState *s, const char *name, uint64_t val)
+{
+    unsigned i;
+
+    for (i = 0; i < ARRAY_SIZE(erdma_props); i++) {
+        const ErdmaProp *p = &erdma_props[i];
+
+        if (!strcmp(p->name, name) && !(s->given & BIT_ULL(i))) {
+            assert(erdma_prop_check(p, val, NULL));
+            erdma_prop_store(p, (void *)s + p->offset, val);
+        }
     }
 }
 
@@ -391,6 +414,9 @@ void erdma_props_class_init(ObjectClass *oc)
     object_class_property_set_description(oc, "record",
         "file to write everything to that reaches the transport, for "
         "erdma-sim --replay");
+    object_class_property_set_description(oc, "profile",
+        "size of the HCA, small or large: sets max-qp, vectors, max-mr-size "
+        "and mtt-va where they are not given (default: large)");
 
     erdma_xport_config_default(&xport);
     for (i = 0; i < ARRAY_SIZE(erdma_props); i++) {

@@ -85,6 +85,8 @@ struct ErdmaState {
     char *int_mode;
     char *fw_version;
     char *record;               /* file, or NULL */
+    char *profile;
+    uint64_t given;             /* bit per number and switch: the user set it */
     uint32_t mtu;               /* 0: the NIC's */
     uint32_t version;
     uint32_t vectors;
@@ -131,6 +133,13 @@ struct ErdmaState {
 
 /* erdma-props.c */
 void erdma_props_class_init(ObjectClass *oc);
+/* After the defaults, before the user's values */
+void erdma_props_init(ErdmaState *s);
+/* Sets a number or switch unless the user did; @val must be a valid one. */
+void erdma_prop_preset(ErdmaState *s, const char *name, uint64_t val);
+
+/* erdma-profile.c: presets what the profile says; before the check. */
+bool erdma_profile_apply(ErdmaState *s, Error **errp);
 
 /*
  * erdma-check.c: checks the properties and derives the engine's configuration

@@ -55,6 +55,8 @@ VALUES = {
                               "be 0.MINOR.PATCH",
     'firmware-version=0.2.65536': "numbers up to 65535",
     'firmware-version=0.2.34x': "must be 0.MINOR.PATCH",
+    'profile=huge': "property 'profile' is 'huge', must be one of small, "
+                    "large\n",
     'record=/nonexistent/hca.rec': "property 'record' is "
         "'/nonexistent/hca.rec', must be a file that can be written: No such",
     'retries=0': "property 'retries' is 0, must be 1 to 200",
@@ -145,6 +147,8 @@ RIGHT = [
     'eni=nic0',
     f'netdev=n1,mac={MAC}',
     'eni=nic0,vectors=1',
+    'eni=nic0,profile=small',
+    'eni=nic0,max-qp=2047,profile=small,vectors=2',
     'eni=nic0,max-qp=1023,max-cqe=64,max-recv-wr=64,max-mr-size=2G',
     'eni=nic0,max-qp=524287,ext-db-pages=65414',
     'eni=nic0,atomics=off,mtt-va=off,ext-db=off,udp-checksum=off',

@@ -185,6 +185,36 @@ static void test_limits(void)
     qerdma_quit(d, NULL);
 }
 
+/* A profile sets limits; what is given beside it goes first. */
+static void test_profile(void)
+{
+    static const struct {
+        const char *options;
+        unsigned n_vectors, qblocks, max_mr_size_log2;
+        bool has_mtt_va;
+    } cases[] = {
+        { "profile=small", 3, 1, 31, false },
+        { "profile=large", 32, 128, 36, true },
+        { "max-qp=2047,profile=small,vectors=5", 5, 2, 31, false },
+        { "profile=small,max-mr-size=1M,mtt-va=on", 3, 1, 20, true },
+    };
+    unsigned i;
+
+    for (i = 0; i < ARRAY_SIZE(cases); i++) {
+        QErdma *d = qerdma_boot_one(cases[i].options);
+
+        g_assert_cmpuint(d->n_vectors, ==, cases[i].n_vectors);
+        qerdma_start(d, NULL);
+        g_assert_cmpint(FIELD_EX64(d->cap1, ERDMA_DEV_CAP1, QBLOCK), ==,
+                        cases[i].qblocks);
+        g_assert_cmpint(FIELD_EX64(d->cap0, ERDMA_DEV_CAP0, MAX_MR_SIZE), ==,
+                        cases[i].max_mr_size_log2);
+        g_assert_cmpint(!(FIELD_EX64(d->cap0, ERDMA_DEV_CAP0, FLAGS) &
+                          ERDMA_CAP_FLAG_MTT_VA), ==, !cases[i].has_mtt_va);
+        qerdma_quit(d, NULL);
+    }
+}
+
 static void test_switches(void)
 {
     QErdma *d = qerdma_boot_one("atomics=off,mtt-va=off,ext-db=off,"
@@ -438,6 +468,7 @@ int main(int argc, char **argv)
     qtest_add_func("/erdma/realize/errors", test_errors);
     qtest_add_func("/erdma/realize/help", test_help);
     qtest_add_func("/erdma/realize/limits", test_limits);
+    qtest_add_func("/erdma/realize/profile", test_profile);
     qtest_add_func("/erdma/realize/switches", test_switches);
     qtest_add_func("/erdma/realize/version-0", test_version_0);
     qtest_add_func("/erdma/realize/unplug", test_unplug);
