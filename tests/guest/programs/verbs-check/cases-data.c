@@ -283,6 +283,42 @@ static void atomic_case(Client *c, const AtomicCase *a)
     }
 }
 
+/* Each operation with each number of SGEs in each size, and inline. */
+void cases_sweep(Client *c)
+{
+    static const struct {
+        const char *name;
+        enum ibv_wr_opcode opcode;
+        void (*run)(Client *c, const char *name, enum ibv_wr_opcode opcode,
+                    uint32_t len, int flags, int n_sge);
+    } ops[] = {
+        { "send", IBV_WR_SEND, send_case },
+        { "send-imm", IBV_WR_SEND_WITH_IMM, send_case },
+        { "write", IBV_WR_RDMA_WRITE, write_case },
+        { "write-imm", IBV_WR_RDMA_WRITE_WITH_IMM, write_case },
+    };
+    char name[48];
+
+    if (!is_asked_for(c, "sweep/")) {
+        return;
+    }
+    for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); i++) {
+        for (int n = 1; n <= MAX_SGE; n++) {
+            for (size_t j = 0; j < N_SIZES; j++) {
+                snprintf(name, sizeof(name), "sweep/%s/sge%d", ops[i].name, n);
+                ops[i].run(c, name, ops[i].opcode, sizes[j], 0, n);
+                if (sizes[j] > MAX_INLINE) {
+                    continue;
+                }
+                snprintf(name, sizeof(name), "sweep/%s/inline-sge%d",
+                         ops[i].name, n);
+                ops[i].run(c, name, ops[i].opcode, sizes[j], IBV_SEND_INLINE,
+                           n);
+            }
+        }
+    }
+}
+
 void cases_data(Client *c)
 {
     char name[32];

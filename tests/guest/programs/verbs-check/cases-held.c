@@ -14,7 +14,6 @@
  */
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "client.h"
@@ -35,17 +34,6 @@ static const struct {
     { "read", IBV_WR_RDMA_READ, MAX_LEN },
     { "faa", IBV_WR_ATOMIC_FETCH_AND_ADD, 8 },
 };
-
-static void hold(const char *what, int64_t ms)
-{
-    char line[16];
-
-    printf("# %s %" PRId64 "\n", what, ms);
-    if (!fgets(line, sizeof(line), stdin)) {
-        printf("not ok held - standard input ended\n");
-        exit(1);
-    }
-}
 
 static bool prepare(Client *c, const Op *op)
 {

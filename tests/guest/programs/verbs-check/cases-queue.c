@@ -69,24 +69,29 @@ static void wrap_case(Client *c, const char *name, int depth, int total,
     pass(c, NULL);
 }
 
-/* Only every 8th request asks for a completion. */
-static void unsignalled_case(Client *c)
+/* Only every n-th request asks for a completion: writes and reads in turn. */
+static void unsignalled_case(Client *c, int each)
 {
-    const int total = 64, each = 8;
+    const uint32_t len = 100;
+    const int total = 64;
     struct ibv_wc wc[64];
     int n = total / each;
 
-    if (!begin(c, "signal-every-8th") || !need_connection(c, 128, false)) {
-        return;
-    }
-    pattern_fill(c->ep.mem + SOURCE, total * 100, c->seed);
-    if (!ask_ok(c, "fill %u %d 99", TARGET, total * 100)) {
+    if (!begin(c, "signal-every/%d", each) ||
+        !need_connection(c, 128, false)) {
         return;
     }
     for (int i = 0; i < total; i++) {
+        pattern_fill(c->ep.mem + SOURCE + i * len, len, c->seed + i);
+        if (i % 3 == 2 && !ask_ok(c, "fill %u %u %u", TARGET + i * len, len,
+                                  c->seed + 1000 + i)) {
+            return;
+        }
+    }
+    for (int i = 0; i < total; i++) {
         Op op = {
-            .opcode = IBV_WR_RDMA_WRITE, .local = SOURCE + i * 100,
-            .remote = TARGET + i * 100, .len = 100,
+            .opcode = i % 3 == 2 ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE,
+            .local = SOURCE + i * len, .remote = TARGET + i * len, .len = len,
             .is_unsignalled = i % each != each - 1,
         };
 
@@ -99,14 +104,34 @@ static void unsignalled_case(Client *c)
         fail(c, "%s", c->ep.problem);
         return;
     }
+    for (int i = 0; i < n; i++) {
+        bool is_read = (i * each + each - 1) % 3 == 2;
+
+        if (wc[i].status ||
+            wc[i].opcode != (is_read ? IBV_WC_RDMA_READ : IBV_WC_RDMA_WRITE)) {
+            fail(c, "completion %d: %s, opcode %d", i,
+                 status_name(wc[i].status), wc[i].opcode);
+            return;
+        }
+    }
     n = 1;
-    if (ep_poll(&c->ep, wc, &n, 300)) {
+    if (ep_poll(&c->ep, wc, &n, 100)) {
         fail(c, "a completion nobody asked for");
         return;
     }
-    if (ask_ok(c, "check %u %d %u 10000", TARGET, total * 100, c->seed)) {
-        pass(c, NULL);
+    for (int i = 0; i < total; i++) {
+        if (i % 3 != 2) {
+            if (!ask_ok(c, "check %u %u %u 10000", TARGET + i * len, len,
+                        c->seed + i)) {
+                return;
+            }
+        } else if (pattern_check(c->ep.mem + SOURCE + i * len, len,
+                                 c->seed + 1000 + i) >= 0) {
+            fail(c, "wrong data at read %d", i);
+            return;
+        }
     }
+    pass(c, NULL);
 }
 
 /* A read, then a fenced send of what it brought. */
@@ -146,7 +171,7 @@ static void fence_case(Client *c)
     }
 }
 
-/* A completion event for the solicited message only. */
+/* Messages with and without the flag arrive alike. */
 static void solicited_case(Client *c)
 {
     Op op = { .opcode = IBV_WR_SEND, .local = SOURCE, .len = 64 };
@@ -252,11 +277,15 @@ static void mixed_case(Client *c)
 
 void cases_queue(Client *c)
 {
+    static const int each[] = { 1, 2, 3, 8, 17, 64 };
+
     wrap_case(c, "wrap/depth-4", 4, 40, false);
     wrap_case(c, "wrap/depth-32", 32, 320, false);
     wrap_case(c, "events/depth-32", 32, 320, true);
     wrap_case(c, "events/depth-2", 2, 20, true);
-    unsignalled_case(c);
+    for (size_t i = 0; i < sizeof(each) / sizeof(each[0]); i++) {
+        unsignalled_case(c, each[i]);
+    }
     fence_case(c);
     solicited_case(c);
     both_ways_case(c);

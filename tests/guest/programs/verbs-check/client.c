@@ -61,6 +61,27 @@ void skip(Client *c, const char *why)
     printf("ok %s # SKIP %s\n", c->name, why);
 }
 
+bool is_asked_for(const Client *c, const char *group)
+{
+    for (int i = 0; i < c->n_prefixes; i++) {
+        if (!strncmp(c->prefixes[i], group, strlen(group))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void hold(const char *what, int64_t ms)
+{
+    char line[16];
+
+    printf("# %s %" PRId64 "\n", what, ms);
+    if (!fgets(line, sizeof(line), stdin)) {
+        printf("not ok held - standard input ended\n");
+        exit(1);
+    }
+}
+
 static bool vask(Client *c, const char *format, va_list ap)
 {
     char line[1024];
@@ -247,8 +268,13 @@ int client_main(const char *host, char **prefixes, int n)
     }
     cases_data(&c);
     cases_queue(&c);
+    cases_violation(&c);
     cases_error(&c);
     cases_held(&c);
+    cases_sweep(&c);
+    cases_many(&c);
+    cases_memory(&c);
+    cases_limits(&c);
     close_connection(&c);
     printf("# %d failed\n", c.n_failed);
     return c.n_failed ? 1 : 0;

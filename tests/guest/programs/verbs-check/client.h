@@ -50,6 +50,10 @@ void pass(Client *c, const char *note);
 void fail(Client *c, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 void skip(Client *c, const char *why);
+/* For cases that run only by name: does a prefix begin with this one? */
+bool is_asked_for(const Client *c, const char *group);
+/* Says "# WHAT MS" and waits for a line on standard input. */
+void hold(const char *what, int64_t ms);
 
 /* A connection with these properties; an open one that fits is kept. */
 bool need_connection(Client *c, int depth, bool has_channel);
@@ -69,7 +73,12 @@ bool run_op(Client *c, const Op *op, struct ibv_wc *wc);
 
 void cases_data(Client *c);
 void cases_queue(Client *c);
+void cases_violation(Client *c);
 void cases_error(Client *c);
 void cases_held(Client *c);
+void cases_many(Client *c);
+void cases_memory(Client *c);
+void cases_limits(Client *c);
+void cases_sweep(Client *c);
 
 #endif

@@ -232,7 +232,7 @@ bool ep_listen(Endpoint *ep)
     return true;
 }
 
-static struct rdma_conn_param conn_param(void)
+struct rdma_conn_param ep_conn_param(void)
 {
     return (struct rdma_conn_param) {
         .responder_resources = 16, .initiator_depth = 16,
@@ -242,7 +242,7 @@ static struct rdma_conn_param conn_param(void)
 
 bool ep_accept(Endpoint *ep, int depth, bool has_channel)
 {
-    struct rdma_conn_param param = conn_param();
+    struct rdma_conn_param param = ep_conn_param();
     struct rdma_cm_event *e;
 
     if (!ep_cm_wait(ep, RDMA_CM_EVENT_CONNECT_REQUEST, CM_TIMEOUT, &e)) {
@@ -262,7 +262,7 @@ bool ep_accept(Endpoint *ep, int depth, bool has_channel)
 bool ep_connect(Endpoint *ep, const char *host, int depth, bool has_channel)
 {
     struct rdma_addrinfo hints = { .ai_port_space = RDMA_PS_TCP };
-    struct rdma_conn_param param = conn_param();
+    struct rdma_conn_param param = ep_conn_param();
     struct rdma_addrinfo *info;
 
     ep->cm = rdma_create_event_channel();
@@ -396,7 +396,7 @@ static const char *async_name(enum ibv_event_type type)
     }
 }
 
-void ep_events(Endpoint *ep, int ms, char *text, size_t size)
+void ep_events(Endpoint *ep, int ms, int settle_ms, char *text, size_t size)
 {
     struct pollfd p[2] = {
         { ep->id->verbs->async_fd, POLLIN, 0 }, { ep->cm->fd, POLLIN, 0 },
@@ -423,6 +423,9 @@ void ep_events(Endpoint *ep, int ms, char *text, size_t size)
             rdma_ack_cm_event(e);
         } else {
             break;
+        }
+        if (!len && end > now_ms() + settle_ms) {
+            end = now_ms() + settle_ms;
         }
         if (len < size) {
             len += snprintf(text + len, size - len, "%s%s", len ? "," : "",

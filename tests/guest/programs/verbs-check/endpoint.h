@@ -51,6 +51,9 @@ bool ep_cm_wait(Endpoint *ep, enum rdma_cm_event_type type, int ms,
 bool ep_create(Endpoint *ep, int depth, bool has_channel);
 void ep_destroy(Endpoint *ep);
 
+/* What either end asks of a connection. */
+struct rdma_conn_param ep_conn_param(void);
+
 bool ep_listen(Endpoint *ep);
 bool ep_accept(Endpoint *ep, int depth, bool has_channel);
 bool ep_connect(Endpoint *ep, const char *host, int depth, bool has_channel);
@@ -64,8 +67,11 @@ bool ep_post_recv(Endpoint *ep, size_t offset, uint32_t size, int count);
 /* Takes n completions, for at most ms; *n says how many came. */
 bool ep_poll(Endpoint *ep, struct ibv_wc *wc, int *n, int ms);
 
-/* Short names of asynchronous and CM events that come within ms, or "none". */
-void ep_events(Endpoint *ep, int ms, char *text, size_t size);
+/*
+ * Short names of asynchronous and CM events that come within ms, or "none".
+ * After the first one it waits at most settle_ms for others.
+ */
+void ep_events(Endpoint *ep, int ms, int settle_ms, char *text, size_t size);
 
 int ep_qp_state(Endpoint *ep);
 bool ep_set_error(Endpoint *ep);

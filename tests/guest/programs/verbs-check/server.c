@@ -35,6 +35,7 @@
 #include "endpoint.h"
 
 #define MAX_POLL 64
+#define SETTLE_MS 50
 
 static bool in_memory(size_t offset, size_t len)
 {
@@ -133,7 +134,7 @@ static bool handle(Endpoint *ep, int fd, const char *line)
             answer(fd, false, ep);
         }
     } else if (!strcmp(word, "events")) {
-        ep_events(ep, a, text, sizeof(text));
+        ep_events(ep, a, SETTLE_MS, text, sizeof(text));
         control_say(fd, "events %s", text);
     } else if (!strcmp(word, "state")) {
         control_say(fd, "state %d", ep_qp_state(ep));
