@@ -11,7 +11,7 @@
 #   packages           name and version of each package it was made from
 #   build.log
 #
-# usage: build.sh SUITE DIR, SUITE is trixie or bookworm
+# usage: build.sh SUITE DIR, SUITE is bookworm, trixie or forky
 
 . "$(dirname -- "$(readlink -f -- "$0")")/../scripts/lib.sh"
 . "$root/scripts/debian-root.sh"
@@ -22,12 +22,22 @@ out=$(mkdir -p -- "$2" && cd -- "$2" && pwd)
 here=$root/images
 
 case $suite in
-trixie) rdmacm=librdmacm1t64 ;;
+trixie | forky) rdmacm=librdmacm1t64 ;;
 bookworm) rdmacm=librdmacm1 ;;
-*) die "suite '$suite' is not known (trixie, bookworm)" ;;
+*) die "suite '$suite' is not known (bookworm, trixie, forky)" ;;
 esac
 
-debian_root "$out" "$suite" \
+# Mirrors may be weeks behind with a suite that is not released; what they
+# have is signed all the same.
+set --
+[ "$suite" != forky ] ||
+    set -- --aptopt='Acquire::Check-Valid-Until "false"'
+
+# Debian 12's packages still have files in /bin, /lib and /sbin; these have to
+# be links, which every later release brings itself.
+debian_root "$out" "$suite" "$@" \
+    --setup-hook='for d in bin sbin lib lib64; do
+        mkdir -p "$1/usr/$d" && ln -s "usr/$d" "$1/$d" || exit; done' \
     --include="busybox,kmod,libibverbs1,ibverbs-providers,$rdmacm" \
     --include=ibverbs-utils,rdmacm-utils,perftest,qperf,iproute2,iperf3 \
     --include=iputils-ping,ethtool,strace,netcat-openbsd,libgcc-s1 \

@@ -69,7 +69,7 @@ def cmd_start(args):
     except GuestError as e:
         die(str(e), 2)
     options = Options(
-        n=args.n, kernel=args.kernel, rdma=args.rdma,
+        n=args.n, kernel=args.kernel, suite=args.suite, rdma=args.rdma,
         device=args.device, nic=args.nic, mtu=args.mtu, smp=args.smp,
         mem=args.mem, accel=args.accel, qemu=args.qemu, cmdline=args.append,
         restrict=args.restrict, cold=args.cold, dump=args.dump,
@@ -228,6 +228,9 @@ def parse():
                    help="number of guests (2)")
     p.add_argument("--kernel", default="6.12", metavar="SERIES",
                    help="kernel series: 6.12, 6.1 or 7")
+    p.add_argument("--suite", default="", metavar="SUITE",
+                   help="Debian's release of the user space: bookworm, "
+                        "trixie or forky (that of the kernel)")
     p.add_argument("--device", default="", metavar="OPTS",
                    help="more properties of -device erdma, a=b,c=d")
     p.add_argument("--no-device", dest="rdma", action="store_const",

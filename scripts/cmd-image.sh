@@ -1,13 +1,16 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 # summary: make the guest image (Debian user space, kernel, erdma.ko)
-#: usage: ./erdma image [--kernel SERIES] [--addon NAME] [--path]
+#: usage: ./erdma image [--kernel SERIES] [--suite SUITE] [--addon NAME] [--path]
 #:
 #: Makes what a guest boots from: Debian's kernel, the unmodified erdma and siw
 #: modules built for it, and a small user space with rdma-core and perftest.
 #: The result is kept in the cache and made again only when a recipe changed.
 #:
 #:   --kernel SERIES  6.12 (trixie, default), 6.1 (bookworm) or 7 (backports)
+#:   --suite SUITE    Debian's release for the user space: bookworm (rdma-core
+#:                    44), trixie (56), forky (the newest when it is made).
+#:                    Default: the release of the kernel
 #:   --addon NAME     an add-on for guests of that kernel instead of the image:
 #:                    storage (fio, NVMe over fabrics, NFS, iSCSI)
 #:   --path           only print where the image (the add-on) is or would be
@@ -15,6 +18,7 @@
 . "$(dirname -- "$(readlink -f -- "$0")")/lib.sh"
 
 series=6.12
+suite=
 addon=
 only_path=
 while [ $# -gt 0 ]; do
@@ -23,6 +27,11 @@ while [ $# -gt 0 ]; do
     --kernel)
         [ $# -ge 2 ] || die_usage "image: --kernel needs a value"
         series=$2
+        shift 2
+        ;;
+    --suite)
+        [ $# -ge 2 ] || die_usage "image: --suite needs a value"
+        suite=$2
         shift 2
         ;;
     --addon)
@@ -37,11 +46,15 @@ while [ $# -gt 0 ]; do
     *) die_usage "image: unknown option '$1' (see ./erdma image -h)" ;;
     esac
 done
-suite=trixie
 case $series in
-6.1) suite=bookworm ;;
-6.12 | 7 | 7.*) ;;
+6.1) own_suite=bookworm ;;
+6.12 | 7 | 7.*) own_suite=trixie ;;
 *) die_usage "image: unknown kernel series '$series' (6.1, 6.12 or 7)" ;;
+esac
+suite=${suite:-$own_suite}
+case $suite in
+bookworm | trixie | forky) ;;
+*) die_usage "image: unknown suite '$suite' (bookworm, trixie or forky)" ;;
 esac
 case $addon in
 '' | storage) ;;
@@ -73,6 +86,7 @@ fi
 # Compat mode is user space.
 kernel_key=$(key "$root"/guest-driver/*.* "$root/guest-driver/addons" "$recipe")
 kernel_entry=guest-kernel-$series-$kernel_key
+[ "$suite" = "$own_suite" ] || what=$what-$suite
 entry=guest-$what-$series-$user_key-$kernel_key
 
 if [ -n "$only_path" ]; then

@@ -17,14 +17,14 @@ NAMES = ("storage",)
 MAX_DISKS = 4
 
 
-def disks(names, kernel):
+def disks(names, kernel, suite=""):
     """The disk files of these add-ons, made if need be."""
     files = []
     for name in dict.fromkeys(names):
         if name not in NAMES:
             raise GuestError("no add-on '%s' (there are: %s)"
                              % (name, " ".join(NAMES)))
-        entry = paths.image(kernel, name)
+        entry = paths.image(kernel, name, suite)
         files += sorted(glob.glob(os.path.join(entry, "*.cpio")))
     if len(files) > MAX_DISKS:
         raise GuestError("these add-ons need %d disks: %d are possible"

@@ -34,6 +34,7 @@ HARMLESS = ("loading out-of-tree module", "module verification failed",
 class Options:
     n: int = 2
     kernel: str = "6.12"
+    suite: str = ""             # of the user space; "": the kernel's own
     rdma: str = "erdma"         # erdma, siw, rxe or none
     device: str = ""            # more properties of -device erdma
     nic: str = "virtio-net-pci"
@@ -277,9 +278,9 @@ class GuestSet:
         """Make what is not cached yet; returns the base and its state."""
         o = self.options
         base = Base(o.kernel, None, "tcg", o.smp, o.mem, o.cmdline,
-                    o.machine)
+                    o.machine, o.suite)
         base.accel = accel.choose(o.accel, base)
-        self._addons = addons.disks(o.addons, o.kernel)
+        self._addons = addons.disks(o.addons, o.kernel, o.suite)
         return base, None if o.cold else base.saved_state()
 
     def start(self):

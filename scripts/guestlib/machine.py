@@ -83,12 +83,12 @@ class Base:
     """What a machine is made of, as far as its saved state depends on it."""
 
     def __init__(self, series="6.12", qemu=None, accel="tcg", smp=1, mem="1G",
-                 cmdline="", machine="q35"):
+                 cmdline="", machine="q35", suite=""):
         if machine not in MACHINES:
             raise GuestError("no machine '%s' (there are: %s)"
                              % (machine, " ".join(MACHINES)))
         self.qemu = qemu or paths.qemu_binary()
-        self.image = paths.image(series)
+        self.image = paths.image(series, suite=suite)
         self.accel, self.smp, self.mem = accel, smp, mem
         self.machine = machine
         self.cmdline = (CMDLINE + " " + cmdline).strip()

@@ -41,10 +41,12 @@ def qemu_binary():
 
 
 @functools.lru_cache(None)
-def image(series, addon=None):
+def image(series, addon=None, suite=""):
     """The directory of the guest image for this kernel, or of an add-on to
-    it, made if need be."""
+    it, made if need be; suite: Debian's release for its user space."""
     args = ["image", "--kernel", series]
+    if suite:
+        args += ["--suite", suite]
     if addon:
         args += ["--addon", addon]
     step(*args)
