@@ -8,14 +8,15 @@
 
 #define MSG_VERSION 1
 /* MPA: flags and revision are one big-endian 16-bit word. */
+#define MPA_KEY_LEN 16
 #define MPA_REVISION 0x0081
 #define MPA_REVISION_MASK 0x00ff
 #define MPA_REJECT 0x2000
 #define QPN_MAX 0xffffff
 
 static const uint8_t msg_magic[4] = { 'e', 'R', 'c', 'm' };
-static const char mpa_request[16] = "MPA ID Req Frame";
-static const char mpa_reply[16] = "MPA ID Rep Frame";
+static const char mpa_request[MPA_KEY_LEN + 1] = "MPA ID Req Frame";
+static const char mpa_reply[MPA_KEY_LEN + 1] = "MPA ID Rep Frame";
 
 static void put16(uint8_t *p, uint16_t v)
 {
@@ -84,7 +85,7 @@ bool compat_msg_parse(const uint8_t *buf, size_t len, CompatMsg *msg)
 void compat_mpa_request(uint8_t *buf, const CompatMsg *msg)
 {
     memset(buf, 0, COMPAT_MPA_LEN);
-    memcpy(buf, mpa_request, sizeof(mpa_request));
+    memcpy(buf, mpa_request, MPA_KEY_LEN);
     put16(buf + 16, MPA_REVISION);
     put16(buf + 18, COMPAT_MSG_LEN);
     compat_msg_pack(buf + COMPAT_MPA_LEN, msg);
@@ -92,7 +93,7 @@ void compat_mpa_request(uint8_t *buf, const CompatMsg *msg)
 
 int compat_mpa_reply(const uint8_t *buf, size_t len, CompatMsg *msg)
 {
-    size_t key_len = len < sizeof(mpa_reply) ? len : sizeof(mpa_reply);
+    size_t key_len = len < MPA_KEY_LEN ? len : MPA_KEY_LEN;
     uint16_t flags, data_len;
 
     if (!len) {

@@ -82,10 +82,13 @@ def _last_words(text):
 
 
 def perftest_result(text):
-    """The numbers of the result lines: a list of lists of floats."""
+    """The numbers of the result lines: a list of lists of floats.
+
+    perftest's deviation is -nan when one latency is far from the others.
+    """
     return [[float(x) for x in line.split()]
             for line in text.splitlines()
-            if re.fullmatch(r"\s*\d+(\s+[\d.]+){3,}\s*", line)]
+            if re.fullmatch(r"\s*\d+(\s+([\d.]+|-?nan)){3,}\s*", line)]
 
 
 def perftest_bandwidth(text):
