@@ -12,7 +12,8 @@
 #:                    44), trixie (56), forky (the newest when it is made).
 #:                    Default: the release of the kernel
 #:   --addon NAME     an add-on for guests of that kernel instead of the image:
-#:                    storage (fio, NVMe over fabrics, NFS, iSCSI)
+#:                    storage (fio, NVMe over fabrics, NFS, iSCSI), pyverbs
+#:                    (rdma-core's tests)
 #:   --path           only print where the image (the add-on) is or would be
 
 . "$(dirname -- "$(readlink -f -- "$0")")/lib.sh"
@@ -57,8 +58,8 @@ bookworm | trixie | forky) ;;
 *) die_usage "image: unknown suite '$suite' (bookworm, trixie or forky)" ;;
 esac
 case $addon in
-'' | storage) ;;
-*) die_usage "image: unknown add-on '$addon' (storage)" ;;
+'' | storage | pyverbs) ;;
+*) die_usage "image: unknown add-on '$addon' (storage, pyverbs)" ;;
 esac
 
 # The name of an entry says what it was made from. The exact kernel and package
@@ -71,7 +72,7 @@ key() {
 recipe=$root/scripts/debian-root.sh
 if [ -n "$addon" ]; then
     user_script=$root/addons/$addon/build.sh
-    user_key=$(key "$root/addons/$addon" "$recipe")
+    user_key=$(key "$root/addons/$addon" "$root/addons/tree.sh" "$recipe")
     user_entry=guest-addon-$addon-$suite-$user_key
     user_label="guest add-on $addon ($suite)"
     what=addon-$addon
@@ -88,6 +89,11 @@ kernel_key=$(key "$root"/guest-driver/*.* "$root/guest-driver/addons" "$recipe")
 kernel_entry=guest-kernel-$series-$kernel_key
 [ "$suite" = "$own_suite" ] || what=$what-$suite
 entry=guest-$what-$series-$user_key-$kernel_key
+if [ -n "$addon" ] && [ ! -e "$root/guest-driver/addons/$addon.list" ]; then
+    # It has no modules: the same for all kernels of the suite.
+    kernel_entry=
+    entry=guest-$what-disk-$suite-$user_key
+fi
 
 if [ -n "$only_path" ]; then
     printf '%s\n' "$cache/$entry"
@@ -98,6 +104,14 @@ fi
 need_tools mmdebstrap zstd flock
 need_space "$cache" 3000
 need_space "${TMPDIR:-/tmp}" 3000
+
+if [ -z "$kernel_entry" ]; then
+    cache_make "$user_entry" "$user_label" sh "$user_script" "$suite" .
+    cache_make "$entry" "disk of the $user_label" \
+        sh "$root/addons/join.sh" "$cache/$user_entry/user.cpio.zst"
+    say "guest add-on $addon is ready"
+    exit 0
+fi
 
 # Both parts download and unpack a lot, each with one thread: at the same time.
 sh "$root/scripts/cache.sh" make "$user_entry" \

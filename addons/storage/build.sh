@@ -29,6 +29,7 @@ debian_root "$out" "$suite" \
     --extract-hook='mkdir -p "$1/build"' \
     --extract-hook='cd "$1/build" && APT_CONFIG="$MMDEBSTRAP_APT_CONFIG" \
         apt-get -qq -o APT::Sandbox::User=root download fio' \
+    --extract-hook="upload $root/addons/tree.sh /build/tree.sh" \
     --extract-hook="upload $here/tools.list /build/tools.list" \
     --extract-hook="upload $here/stub-libraries.sh /build/stub-libraries.sh" \
     --extract-hook="upload $here/chroot-build.sh /build/chroot-build.sh" \
