@@ -374,6 +374,57 @@ static void test_flr(void)
     qerdma_quit(d, NULL);
 }
 
+static void flr(QErdma *d)
+{
+    uint8_t cap = qpci_find_capability(d->pci, PCI_CAP_ID_EXP, 0);
+
+    qpci_config_writew(d->pci, cap + PCI_EXP_DEVCTL, PCI_EXP_DEVCTL_BCR_FLR);
+}
+
+/* In the middle of transfers; then the driver starts again, as if new. */
+static void test_flr_in_use(void)
+{
+    QErdmaSend wr = { .opcode = ERDMA_OP_WRITE, .n_sges = 1 };
+    QErdmaPair p;
+    QErdmaMr mr;
+    QErdma *d;
+    QOSState *qs;
+    uint64_t cq_mem;
+    int i, j;
+
+    qs = qtest_pc_boot("-machine q35 -m 128 -nodefaults "
+                       "-netdev hubport,id=port0,hubid=0 "
+                       "-device erdma,id=rdma0,addr=5,netdev=port0,"
+                       "mac=52:54:00:12:34:56");
+    for (i = 0; i < 3; i++) {
+        d = qerdma_new(qs, QERDMA_SLOT(0));
+        qerdma_start(d, NULL);
+        qerdma_pair_init(&p, d, d, 1, false);
+        mr = (QErdmaMr) { 0 };
+        qerdma_reg_simple(d, &mr, 1, 65536, QERDMA_ACC_ALL);
+        wr.sges[0] = (QErdmaSge) { mr.addr, 65536, mr.key };
+        wr.raddr = mr.addr;
+        wr.rkey = mr.key;
+        qerdma_expect_send(&p.qp[0], qerdma_post_send(&p.qp[0], &wr),
+                           wr.opcode, 0);
+        for (j = 0; j < 8; j++) {
+            qerdma_post_send(&p.qp[0], &wr);
+        }
+        flr(d);
+        cq_mem = p.cq[0].buf.pages[0];
+        qtest_memset(d->qts, cq_mem, 0, 64 * ERDMA_CQE_SIZE);
+        qerdma_settle(d);
+        for (j = 0; j < 64; j++) {
+            g_assert_cmphex(qtest_readl(d->qts, cq_mem + j * ERDMA_CQE_SIZE),
+                            ==, 0);
+        }
+        g_assert_cmpuint(qerdma_objects(d, "qps"), ==, 0);
+        g_assert_cmpuint(qerdma_objects(d, "mrs"), ==, 0);
+        qerdma_free(d);
+    }
+    qtest_shutdown(qs);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -392,5 +443,6 @@ int main(int argc, char **argv)
     qtest_add_func("/erdma/regs/reinit", test_reinit);
     qtest_add_func("/erdma/regs/system-reset", test_system_reset);
     qtest_add_func("/erdma/regs/flr", test_flr);
+    qtest_add_func("/erdma/regs/flr-in-use", test_flr_in_use);
     return g_test_run();
 }

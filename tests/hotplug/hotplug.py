@@ -1,0 +1,275 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What the hot-plug tests share: programs that run meanwhile, what a guest
+has in use, how long things took."""
+
+import functools
+import time
+
+from guestlib.adapter import Adapter
+from guestlib.errors import GuestError
+from guestlib.guests import Options
+from guestlib.programs import run_pair, wait_listening
+from guestlib.pulse import Pulse
+import suite
+
+suite.SETS.update({
+    "plug": Options(n=2, restrict=True),
+    "plug-native": Options(n=2, restrict=True, machine="q35-native"),
+    "plug-pc": Options(n=2, restrict=True, machine="pc"),
+    "plug-storage": Options(n=2, restrict=True, addons=["storage"]),
+})
+# How QEMU tells the guest
+WAYS = {"plug": "q35, ACPI", "plug-native": "q35, PCIe", "plug-pc": "pc, ACPI",
+        "plug-storage": "q35, ACPI"}
+
+ROUNDS, CYCLES = 1, 50
+SHORT = set()
+FIGURES = {}        # (test, how): Figures
+
+# A guest has this long for what takes it well below a second when the
+# machine is idle; what it did take is in the table.
+PATIENCE = 60
+
+DRIVER = "/sys/bus/pci/drivers/erdma"
+PCI = "$(ls %s | grep ^0000)" % DRIVER
+
+
+class Figures:
+    """Of one test: rounds, seconds that each removal took, slowest answer
+    of the monitor."""
+
+    def __init__(self):
+        self.rounds, self.removals = 0, []
+        self.worst, self.answers = 0.0, 0
+
+
+def plug_test(name, sets=("plug",), is_short=False):
+    """Registers a test for each of these sets of guests."""
+    def register(function):
+        for set_name in sets:
+            full = name if set_name == sets[0] else name + "-" + \
+                set_name.replace("plug-", "")
+            if is_short and set_name == sets[0]:
+                SHORT.add(full)
+            suite.test(full, guests=set_name)(watched(function, name,
+                                                      set_name))
+        return function
+    return register
+
+
+def watched(function, name, set_name):
+    """The test, with the monitor's answers timed, and a look at what is left
+    in use afterwards."""
+    @functools.wraps(function)
+    def run(ctx):
+        figures = FIGURES.setdefault((name, WAYS[set_name]), Figures())
+        ctx.figures = figures
+        for guest in ctx.guests:
+            # perftest may crash when its peer ends; that is not the kernel's.
+            guest.run("echo 0 > /proc/sys/debug/exception-trace")
+            if not guest.rdma_devices():
+                guest.add_hca()         # a test before us failed
+        before = [in_use(g) for g in ctx.guests]
+        pulses = [Pulse(g) for g in ctx.guests]
+        try:
+            function(ctx)
+        finally:
+            for pulse in pulses:
+                pulse.stop()
+                figures.worst = max(figures.worst, pulse.worst)
+                figures.answers += pulse.count
+        for pulse in pulses:
+            assert not pulse.problem, pulse.problem
+        for guest, old in zip(ctx.guests, before):
+            settles(guest, old)
+    return run
+
+
+def in_use(guest):
+    """What the guest's RDMA stack and the adapter have allocated."""
+    text = guest.run(
+        "for i in qp cq pd mr cm_id ctx; do echo $i $(rdma resource show $i "
+        "| wc -l); done; grep -c erdma /proc/interrupts; "
+        "ls /sys/class/infiniband; lsmod | grep ^erdma").out
+    objects = guest.qmp.command("qom-get", property="objects",
+                                path="/machine/peripheral/hca0")
+    return text, objects
+
+
+def settles(guest, before):
+    """Wait until no more is in use than was."""
+    end = time.monotonic() + PATIENCE
+    while True:
+        now = in_use(guest)
+        if now == before:
+            return
+        if time.monotonic() > end:
+            raise AssertionError("%s: in use before: %r, afterwards: %r" % (
+                guest.name, before, now))
+        time.sleep(0.1)
+
+
+def markdown():
+    """The table of docs/hotplug.md."""
+    lines = ["| Test | How | Rounds | Removal: median, longest | Slowest "
+             "`query-status` |", "|---|---|---|---|---|"]
+    for (name, how), f in FIGURES.items():
+        times = sorted(f.removals)
+        took = "%.2f s, %.2f s" % (times[len(times) // 2], times[-1]) \
+            if times else ""
+        lines.append("| `%s` | %s | %s | %s | %.0f ms of %d |" % (
+            name, how, f.rounds or 1, took, f.worst * 1000, f.answers))
+    return "\n".join(lines) + "\n"
+
+
+def traffic(ctx, server=1, client=2):
+    """A connection with data, to see that all works."""
+    outcome = run_pair(ctx[server], ctx[client], "rping -s -C 5 -S 20000",
+                       "rping -c -a %s -C 5 -S 20000 -V" % ctx[server].ip)
+    assert not outcome.problem, outcome.problem
+
+
+def unplug(ctx, guest, ident="hca0"):
+    """Unplug it; how long that took goes into the table."""
+    seconds = guest.unplug(ident, PATIENCE)
+    ctx.figures.removals.append(seconds)
+    if ident == "hca0":
+        assert not guest.rdma_devices(), guest.rdma_devices()
+
+
+class Load:
+    """Programs that go on for ever, between server and client."""
+
+    # Name: server, client, queue pairs of each.  rping waits for events, the
+    # others poll; ib_send_bw with events does not go on for ever, for when it
+    # is out of credits it waits for a completion that is not due.
+    PROGRAMS = {
+        "rping": ("rping -s -a {ip} -p 7001 -S 30000",
+                  "rping -c -a {ip} -p 7001 -S 30000", 1),
+        "write": ("ib_write_bw -R -p 7002 -D 600 -s 4096",
+                  "ib_write_bw -R -p 7002 -D 600 -s 4096 {ip}", 2),
+        "send": ("ib_send_bw -R -p 7003 -D 600 -s 1024",
+                 "ib_send_bw -R -p 7003 -D 600 -s 1024 {ip}", 2),
+        "churn": ("verbs-churn server 7004",
+                  "verbs-churn client {ip} 7004 1000000", 0),
+    }
+
+    def __init__(self, ctx, names=("rping", "write"), server=1, client=2):
+        self.server, self.client = ctx[server], ctx[client]
+        self.names, self.running = names, []
+        try:
+            for name in names:
+                self._start(name)
+        except BaseException:
+            self.stop()
+            raise
+
+    def _start(self, name):
+        at_server, at_client = (text.format(ip=self.server.ip)
+                                for text in self.PROGRAMS[name][:2])
+        before = len(self._connections())
+        daemon = self.server.start("exec " + at_server, 0, merge=True)
+        self.running.append((name, self.server, daemon))
+        wait_listening(self.server, at_server, PATIENCE)
+        client = self.client.start("exec " + at_client, 0, merge=True)
+        self.running.append((name, self.client, client))
+        end = time.monotonic() + PATIENCE
+        while len(self._connections()) < before + self.PROGRAMS[name][2]:
+            self.check()
+            if time.monotonic() > end:
+                raise AssertionError(name + " does not connect")
+            time.sleep(0.05)
+        self.flows()
+
+    def _connections(self):
+        """Packets that the client's established queue pairs have sent."""
+        return {q["qpn"]: q["connection"]["tx-packets"]
+                for q in Adapter(self.client.qmp.execute, "hca0").get("qps")
+                if q.get("connection") and q["state"] == "rts"}
+
+    def flows(self, packets=20, timeout=PATIENCE):
+        """Wait until each program has sent so much from now on."""
+        want = len([x for x in self.running if x[1] is self.client and
+                    x[0] != "churn"])
+        old, end = self._connections(), time.monotonic() + timeout
+        while True:
+            now = self._connections()
+            busy = [n for n in now if now[n] >= old.get(n, 0) + packets]
+            if len(busy) >= want:
+                return
+            self.check()
+            if time.monotonic() > end:
+                raise AssertionError("%d of %d connections send: %r, %r" % (
+                    len(busy), want, old, now))
+            time.sleep(0.05)
+
+    def check(self):
+        """All of them still run."""
+        for name, guest, command in self.running:
+            assert command.running(), "%s at %s: %r" % (
+                name, guest.name, command.wait())
+
+    def ended(self, guest, timeout=PATIENCE):
+        """Those of this guest end by themselves; their results."""
+        results = {}
+        for name, where, command in self.running:
+            if where is guest:
+                result = command.wait(timeout)
+                assert not result.timed_out, \
+                    "%s at %s goes on: %s" % (name, guest.name,
+                                              result.out[-300:])
+                results[name] = result
+        return results
+
+    def stop(self):
+        for _, _, command in self.running:
+            if command.running():
+                command.kill()
+        for _, _, command in self.running:
+            command.wait(10)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        self.stop()
+
+
+class AsyncWatch:
+    """ibv_asyncwatch in a guest; events() are those that it saw."""
+
+    def __init__(self, guest):
+        self.command = guest.start("exec ibv_asyncwatch -d erdma_0", 0,
+                                   merge=True)
+        end = time.monotonic() + PATIENCE
+        while "async event FD" not in self.command.output():
+            if not self.command.running() or time.monotonic() > end:
+                raise GuestError("ibv_asyncwatch: " + self.command.output())
+            time.sleep(0.02)
+
+    def events(self):
+        return [line.split("event_type", 1)[1].strip()
+                for line in self.command.output().splitlines()
+                if "event_type" in line]
+
+    def wait(self, *words):
+        """Until the events contain these words, in order; returns them."""
+        end = time.monotonic() + PATIENCE
+        while True:
+            events = self.events()
+            left = list(words)
+            for event in events:
+                if left and left[0] in event:
+                    left.pop(0)
+            if not left:
+                return events
+            if time.monotonic() > end:
+                raise AssertionError("no %s in %r" % (left[0], events))
+            time.sleep(0.05)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        self.command.kill()
+        self.command.wait(10)

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Resets: of the function, of the machine."""
+
+import hotplug
+from hotplug import DRIVER, PCI, Load, plug_test, traffic
+
+FUNCTION = "/sys/bus/pci/devices/" + PCI
+
+
+@plug_test("flr", ("plug", "plug-native"), is_short=True)
+def flr(ctx):
+    """A function-level reset between unbind and bind."""
+    guest = ctx[2]
+    methods = guest.run("cat %s/reset_method" % FUNCTION).out.split()
+    ctx.point("flr" in methods, "the function can be reset", repr(methods))
+    for _ in range(hotplug.ROUNDS):
+        guest.run("p=%s; d=/sys/bus/pci/devices/$p; echo $p > %s/unbind; "
+                  "echo 1 > $d/reset; echo $p > %s/bind" % (PCI, DRIVER,
+                                                           DRIVER), 60)
+        guest.wait_active()
+        ctx.figures.rounds += 1
+    traffic(ctx)
+
+
+@plug_test("flr-in-use")
+def flr_in_use(ctx):
+    """A function-level reset under driver and programs.  The driver has no
+    handler for it: its next command times out, it gives the device up, and
+    unbinding and binding it again makes all good."""
+    guest = ctx[2]
+    with Load(ctx, ("rping", "send")) as load:
+        guest.run("echo 1 > %s/reset" % FUNCTION)
+        load.stop()
+    guest.run("p=%s; echo $p > %s/unbind; echo $p > %s/bind"
+              % (PCI, DRIVER, DRIVER), 120)
+    guest.wait_active()
+    traffic(ctx)
+    bad = guest.log_problems()
+    for line in bad:
+        assert "erdma" in line and "Call Trace" not in line, line
+
+
+@plug_test("system-reset")
+def system_reset(ctx):
+    """The machine's reset button, under traffic."""
+    guest = ctx[2]
+    for i in range(min(hotplug.ROUNDS, 3)):
+        with Load(ctx, ("rping", "write")) as load:
+            guest.reset()
+            load.ended(ctx[1])
+        guest.run("ping -c 1 -W 10 %s" % ctx[1].ip, 30)
+        traffic(ctx)
+        traffic(ctx, server=2, client=1)
+        ctx.figures.rounds += 1
