@@ -539,7 +539,7 @@ static void test_counter_after_data(void)
         }
         g_assert_cmpuint(cqe.status, ==, 0);
     }
-    g_assert_cmpuint(rig->n_lost, >, N);
+    g_assert_cmpuint(rig->n_lost, >, N / 10);
     rig_qp_free(a);
     rig_qp_free(b);
     rig_free(rig);
