@@ -31,9 +31,10 @@ LINK_ID = 1
 FIRST_PORT = 18515
 DURATION = 280                      # seconds; nothing runs longer
 MESSAGES = 1_000_000                # as good as endless then
-# So many that perftest's own flow control, which hears of receives late as no
-# event comes with them, never is what limits a flow
-RECEIVES = 1024
+# More receives than one of so many flows sends messages: perftest's own flow
+# control must never be what limits a flow.  It hears of receives without a
+# completion, and sleeps (-e) until there is one.
+FEW_FLOWS, RECEIVES_OF_FEW, RECEIVES = 4, 4096, 1024
 READY = 60                          # seconds for flows to get going
 ATTEMPTS = 3
 HASTE = -10                         # nice value
@@ -298,8 +299,9 @@ class Endless:
     def __init__(self, dumbbell, n_flows, message, depth=8):
         self.dumbbell, self.n_flows = dumbbell, n_flows
         self.message = message
+        receives = RECEIVES_OF_FEW if n_flows <= FEW_FLOWS else RECEIVES
         self.command = (f'exec ib_send_bw -R -F -e -Q 1 -N -q {n_flows} '
-                        f'-s {message} -t {depth} -r {RECEIVES} '
+                        f'-s {message} -t {depth} -r {receives} '
                         f'-n {MESSAGES}')
         self._running = []
 
