@@ -116,6 +116,11 @@ static void test_frame(void)
     make_reply(frame, COMPAT_READY);
     frame[17] = 1;
     g_assert_cmpint(compat_mpa_reply(frame, COMPAT_FRAME_LEN, &msg), ==, -1);
+    /* A header is judged as soon as it is there. */
+    g_assert_cmpint(compat_mpa_reply(frame, COMPAT_MPA_LEN, &msg), ==, -1);
+    make_reply(frame, COMPAT_LAST);
+    g_assert_cmpint(compat_mpa_reply(frame, COMPAT_FRAME_LEN, &msg), ==, 1);
+    g_assert_cmpint(msg.verdict, ==, COMPAT_LAST);
     make_reply(frame, COMPAT_READY);
     frame[18] = 1;
     g_assert_cmpint(compat_mpa_reply(frame, COMPAT_FRAME_LEN, &msg), ==, -1);
@@ -228,14 +233,31 @@ static void test_modify(void)
                             ok ? 0 : EINVAL);
         }
     }
-    g_assert_cmpint(compat_check_modify(0, COMPAT_QPS_INIT,
-                                        all & ~COMPAT_ATTR_PORT), ==, EINVAL);
-    g_assert_cmpint(compat_check_modify(1, COMPAT_QPS_RTR,
-                                        all & ~COMPAT_ATTR_DEST_QPN), ==,
-                    EINVAL);
-    g_assert_cmpint(compat_check_modify(2, COMPAT_QPS_RTS,
-                                        all & ~COMPAT_ATTR_SQ_PSN), ==,
-                    EINVAL);
+}
+
+/* Each attribute that a state needs is missed, and no other one. */
+static void test_attributes(void)
+{
+    static const uint32_t needs[] = {
+        [COMPAT_QPS_INIT] = COMPAT_ATTR_PKEY_INDEX | COMPAT_ATTR_PORT |
+                            COMPAT_ATTR_ACCESS,
+        [COMPAT_QPS_RTR] = COMPAT_ATTR_AV | COMPAT_ATTR_PATH_MTU |
+                           COMPAT_ATTR_DEST_QPN | COMPAT_ATTR_RQ_PSN |
+                           COMPAT_ATTR_MAX_DEST_RD | COMPAT_ATTR_MIN_RNR,
+        [COMPAT_QPS_RTS] = COMPAT_ATTR_SQ_PSN | COMPAT_ATTR_TIMEOUT |
+                           COMPAT_ATTR_RETRY_CNT | COMPAT_ATTR_RNR_RETRY |
+                           COMPAT_ATTR_MAX_RD,
+    };
+    int to, bit;
+
+    for (to = COMPAT_QPS_INIT; to <= COMPAT_QPS_RTS; to++) {
+        for (bit = 0; bit < 21; bit++) {
+            uint32_t mask = 0x1fffff & ~(1u << bit);
+
+            g_assert_cmpint(compat_check_modify(to - 1, to, mask), ==,
+                            needs[to] & (1u << bit) ? EINVAL : 0);
+        }
+    }
 }
 
 static void test_number(void)
@@ -249,6 +271,13 @@ static void test_number(void)
     g_assert_false(compat_parse_number("", 0, 9, &v));
     g_assert_false(compat_parse_number("-1", 0, 9, &v));
     g_assert_false(compat_parse_number("1 ", 0, 9, &v));
+    g_assert_false(compat_parse_number("/", 0, 99, &v));
+    g_assert_false(compat_parse_number("1:", 0, 99, &v));
+    g_assert_false(compat_parse_number("a", 0, 99, &v));
+    g_assert_true(compat_parse_number("99", 1, 99, &v));
+    g_assert_cmpuint(v, ==, 99);
+    g_assert_true(compat_parse_number("0", 0, 99, &v));
+    g_assert_cmpuint(v, ==, 0);
     g_assert_false(compat_parse_number("99999999999999999999999", 0, 9, &v));
 }
 
@@ -264,6 +293,7 @@ int main(int argc, char **argv)
     g_test_add_func("/compat/verdicts", test_verdicts);
     g_test_add_func("/compat/gid", test_gid);
     g_test_add_func("/compat/modify", test_modify);
+    g_test_add_func("/compat/attributes", test_attributes);
     g_test_add_func("/compat/number", test_number);
     return g_test_run();
 }
