@@ -62,7 +62,12 @@ def sweep(mtu):
 
 
 def many(ctx):
-    verbs_check(ctx, "many/")
+    verbs_check(ctx, "many/qps many/deep many/event many/solicited")
+
+
+def cq_entries(ctx):
+    """A million completions."""
+    verbs_check(ctx, "many/cq-entries")
 
 
 def wait_held(client, count):
@@ -138,6 +143,7 @@ def no_receive(ctx):
 # name, guests, part of the short form (None: of nothing else), function
 TESTS = (
     ("many", "pair", True, many),
+    ("cq-entries", "pair", False, cq_entries),
     ("memory", "pair", False, memory(KINDS)),
     ("memory-short", "pair", None, memory(SHORT_KINDS)),
     ("sweep-mtu1400", "pair", True, sweep(1400)),
