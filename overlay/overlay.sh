@@ -112,6 +112,12 @@ edits() {
         "      'filter-redirector':          'FilterRedirectorProperties'," \
         "      'filter-netem':               'FilterNetemProperties',"
 
+    # QEMU's parser of -object crashes at a number with a fraction.
+    insert_file qapi/opts-visitor.c 'Visitor *' opts-number.frag
+    insert qapi/opts-visitor.c \
+        '    ov->visitor.type_size   = &opts_type_size;' \
+        '    ov->visitor.type_number = &opts_type_number;'
+
     # What introspection of the device returns
     link qapi/erdma.json qapi/erdma.json
     insert qapi/qapi-schema.json "{ 'include': 'uefi.json' }" \

@@ -21,6 +21,9 @@ tiny_tree() { # DIR
         >"$1/qapi/qom.json"
     echo "{ 'include': 'uefi.json' }" >"$1/qapi/qapi-schema.json"
     echo "    'uefi'," >"$1/qapi/meson.build"
+    printf '%s\n' 'Visitor *' \
+        '    ov->visitor.type_size   = &opts_type_size;' \
+        >"$1/qapi/opts-visitor.c"
 }
 
 # content and times of every file: links too
