@@ -112,6 +112,13 @@ edits() {
         "      'filter-redirector':          'FilterRedirectorProperties'," \
         "      'filter-netem':               'FilterNetemProperties',"
 
+    # -object erdma-fault
+    insert_file qapi/qom.json '# @FilterRedirectorProperties:' qom-fault.json
+    insert qapi/qom.json "    'filter-redirector'," "    'erdma-fault',"
+    insert qapi/qom.json \
+        "      'filter-redirector':          'FilterRedirectorProperties'," \
+        "      'erdma-fault':                'ErdmaFaultProperties',"
+
     # QEMU's parser of -object crashes at a number with a fraction.
     insert_file qapi/opts-visitor.c 'Visitor *' opts-number.frag
     insert qapi/opts-visitor.c \

@@ -26,6 +26,7 @@ void erdma_device_reset(ErdmaState *s)
     erdma_wire_reset(s);
     s->vectors_due = 0;
     s->status = 0;
+    s->init_seen_ns = 0;
 }
 
 static void erdma_reset_hold(Object *obj, ResetType type)
@@ -145,6 +146,7 @@ static void erdma_pci_realize(PCIDevice *pci_dev, Error **errp)
         erdma_unrealize(s);
         return;
     }
+    erdma_faults_attach(s);
     erdma_props_warn(&cfg);
     trace_erdma_realize(s->name, s->eni ? s->eni : "of its own",
                         cfg.xport.mtu);

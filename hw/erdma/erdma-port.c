@@ -158,6 +158,10 @@ static void erdma_port_trace(void *opaque, ErdmaEvent event, uint32_t id,
     case ERDMA_EV_DMA_ERROR:
         trace_erdma_err_dma(name, a, b);
         break;
+    case ERDMA_EV_FAULT:
+        trace_erdma_fault(name, erdma_fault_name(ERDMA_FAULT_NAMES_ON, a),
+                          erdma_fault_name(ERDMA_FAULT_NAMES_ACTION, b), id);
+        break;
     case ERDMA_EV_COUNT:
         g_assert_not_reached();
     }
@@ -367,6 +371,19 @@ static void erdma_port_timer(void *opaque)
     erdma_port_run(s);
 }
 
+/*
+ * Rules do not migrate, nor does what they put off: whoever takes the
+ * machine's state, now that it has stopped, finds it delivered.
+ */
+static void erdma_port_flush_faults(ErdmaState *s)
+{
+    bool was_engaged = erdma_port_enter(s);
+
+    erdma_engine_fault_flush(s->engine);
+    erdma_port_leave(s, was_engaged);
+    erdma_port_interrupt(s);
+}
+
 static void erdma_port_vm_state(void *opaque, bool is_running, RunState state)
 {
     ErdmaState *s = opaque;
@@ -374,6 +391,8 @@ static void erdma_port_vm_state(void *opaque, bool is_running, RunState state)
     s->is_running = is_running;
     if (is_running) {
         erdma_port_kick(s);
+    } else if (!s->is_in_engine) {
+        erdma_port_flush_faults(s);
     }
 }
 

@@ -12,6 +12,7 @@
 
 #include "qemu/osdep.h"
 #include "qemu/log.h"
+#include "qemu/timer.h"
 #include "erdma.h"
 #include "trace.h"
 
@@ -37,7 +38,7 @@ static uint64_t erdma_latched64(const ErdmaState *s, hwaddr addr)
 
 static uint64_t erdma_read_version(ErdmaState *s)
 {
-    return s->version;
+    return erdma_engine_fault_version(s->engine) ? 0 : s->version;
 }
 
 static uint64_t erdma_read_proto(ErdmaState *s)
@@ -47,6 +48,9 @@ static uint64_t erdma_read_proto(ErdmaState *s)
 
 static uint64_t erdma_read_status(ErdmaState *s)
 {
+    if (s->init_seen_ns > qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL)) {
+        return s->status & ~R_ERDMA_DEV_STATUS_INIT_DONE_MASK;
+    }
     return s->status;
 }
 
@@ -131,6 +135,7 @@ static void erdma_latch_init(const ErdmaState *s, ErdmaEngineInit *init)
 static void erdma_write_ctrl(ErdmaState *s, unsigned index, uint64_t val)
 {
     ErdmaEngineInit init;
+    uint64_t delay_ns;
 
     if (val & (R_ERDMA_DEV_CTRL_RESET_MASK | R_ERDMA_DEV_CTRL_INIT_MASK)) {
         erdma_device_reset(s);
@@ -138,8 +143,13 @@ static void erdma_write_ctrl(ErdmaState *s, unsigned index, uint64_t val)
     }
     if (val & R_ERDMA_DEV_CTRL_INIT_MASK) {
         erdma_latch_init(s, &init);
-        if (erdma_engine_init(s->engine, &init)) {
+        if (erdma_engine_fault_init(s->engine, &delay_ns) &&
+            erdma_engine_init(s->engine, &init)) {
             s->status = R_ERDMA_DEV_STATUS_INIT_DONE_MASK;
+            if (delay_ns) {
+                s->init_seen_ns = qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL) +
+                                  delay_ns;
+            }
         }
     }
     trace_erdma_ctrl(s->name, val, s->status);

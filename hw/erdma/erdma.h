@@ -13,6 +13,7 @@
 #include "net/net.h"
 #include "qom/object.h"
 #include "engine/engine.h"
+#include "engine/fault.h"
 #include "erdma-abi.h"
 #include "erdma-compat.h"
 #include "erdma-neigh.h"
@@ -112,6 +113,7 @@ struct ErdmaState {
     MemoryRegion doorbells;
     uint32_t latched[ERDMA_LATCHED_END / 4];
     uint32_t status;            /* ERDMA_DEV_STATUS */
+    int64_t init_seen_ns;       /* a fault hides INIT_DONE until then */
     uint32_t vectors_due;       /* bit per MSI-X vector to raise */
     ErdmaEngine *engine;
     bool is_in_engine;
@@ -217,6 +219,9 @@ bool erdma_record_open(ErdmaState *s, Error **errp);
 void erdma_record_begin(ErdmaState *s);
 /* Ends, while the engine is still there. */
 void erdma_record_close(ErdmaState *s);
+
+/* erdma-fault.c: the device is there; rules for it begin to act. */
+void erdma_faults_attach(ErdmaState *s);
 
 /* erdma-inspect.c */
 void erdma_inspect_class_init(ObjectClass *oc);

@@ -195,25 +195,79 @@ static void cmdq_complete(ErdmaEngine *e, const ErdmaCmd *cmd, uint16_t index,
     }
 }
 
+/*
+ * What a fault does to the command that was fetched.  One that was delayed is
+ * not judged again when its time has come.
+ */
+static void cmdq_judge(ErdmaEngine *e, const ErdmaCmd *cmd, ErdmaFaultCmd *f)
+{
+    if (e->faults.is_cmd_judged) {
+        e->faults.is_cmd_judged = false;
+        *f = (ErdmaFaultCmd) { .n_answers = 1 };
+        return;
+    }
+    erdma_fault_command(e, cmd->hdr.sub_mod << 8 | cmd->hdr.opcode,
+                        erdma_decode_cmd_object(cmd->raw), f);
+}
+
+/* Execute and answer, in the way of @f. */
+static void cmdq_finish(ErdmaEngine *e, ErdmaCmd *cmd, uint16_t index,
+                        uint8_t status, const ErdmaFaultCmd *f,
+                        unsigned *cost)
+{
+    unsigned i;
+
+    if (!status && !f->is_skipped) {
+        status = cmdq_execute(e, cmd, cost);
+    }
+    if (f->has_status) {
+        status = f->status;
+    }
+    for (i = 0; i < f->n_answers; i++) {
+        cmdq_complete(e, cmd, index, status);
+    }
+}
+
+/* Is a fault keeping the next command? */
+static bool cmdq_must_wait(ErdmaEngine *e, uint64_t now_ns)
+{
+    if (e->faults.cmd_until_ns > now_ns) {
+        return true;
+    }
+    if (e->faults.cmd_until_ns) {
+        e->faults.cmd_until_ns = 0;
+        e->faults.is_cmd_judged = true;
+    }
+    return false;
+}
+
 bool erdma_cmdq_run(ErdmaEngine *e, uint64_t now_ns)
 {
     ErdmaCmdq *q = &e->cmdq;
     unsigned cost = 0;
 
     e->now_ns = now_ns;
+    if (cmdq_must_wait(e, now_ns)) {
+        return false;
+    }
     while (cost < CMDQ_BUDGET && q->sq_pi != q->sq_ci) {
         uint16_t index = q->sq_ci;
+        ErdmaFaultCmd fault = { .n_answers = 1 };
         uint16_t n_wqebbs;
         ErdmaCmd cmd;
         uint8_t status;
 
         status = cmdq_fetch(e, &cmd, &n_wqebbs);
-        q->sq_ci += n_wqebbs;
         cost++;
-        if (!status) {
-            status = cmdq_execute(e, &cmd, &cost);
+        if (!status && (erdma_fault_watches(e, ERDMA_FAULT_ON_COMMAND) ||
+                        e->faults.is_cmd_judged)) {
+            cmdq_judge(e, &cmd, &fault);
+            if (fault.is_delayed) {
+                return false;
+            }
         }
-        cmdq_complete(e, &cmd, index, status);
+        q->sq_ci += n_wqebbs;
+        cmdq_finish(e, &cmd, index, status, &fault, &cost);
     }
     return q->sq_pi != q->sq_ci;
 }

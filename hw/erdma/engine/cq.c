@@ -60,21 +60,37 @@ bool erdma_cq_write(ErdmaEngine *e, ErdmaCq *cq, const uint8_t *raw,
     return true;
 }
 
+static void cq_write_cqe(ErdmaEngine *e, ErdmaCq *cq, const ErdmaCqe *cqe)
+{
+    uint8_t raw[ERDMA_CQE_SIZE];
+
+    erdma_encode_cqe(raw, cqe, erdma_ring_phase(&cq->ring, cq->pi));
+    erdma_trace(e, ERDMA_EV_CQ_POST, cq->cqn, cq->pi,
+                (uint64_t)cqe->qpn << 32 | cqe->opcode << 8 | cqe->status);
+    if (!erdma_cq_write(e, cq, raw,
+                        cqe->is_solicited || cqe->status != ERDMA_WC_SUCCESS)) {
+        e->port->guest_error(e->opaque, "CQ %u: memory is not writable",
+                             cq->cqn);
+        erdma_aeq_post(e, ERDMA_AE_TYPE_CQ_ERR, cq->cqn);
+    }
+}
+
 void erdma_cq_post(ErdmaEngine *e, uint32_t cqn, const ErdmaCqe *cqe)
 {
     ErdmaCq *cq = erdma_cq_get(e, cqn);
-    uint8_t raw[ERDMA_CQE_SIZE];
+    unsigned n = 1;
+    ErdmaCqe faulty;
 
     if (!cq || cq->is_broken) {
         return;
     }
-    erdma_encode_cqe(raw, cqe, erdma_ring_phase(&cq->ring, cq->pi));
-    erdma_trace(e, ERDMA_EV_CQ_POST, cqn, cq->pi,
-                (uint64_t)cqe->qpn << 32 | cqe->opcode << 8 | cqe->status);
-    if (!erdma_cq_write(e, cq, raw,
-                        cqe->is_solicited || cqe->status != ERDMA_WC_SUCCESS)) {
-        e->port->guest_error(e->opaque, "CQ %u: memory is not writable", cqn);
-        erdma_aeq_post(e, ERDMA_AE_TYPE_CQ_ERR, cqn);
+    if (erdma_fault_watches(e, ERDMA_FAULT_ON_CQE)) {
+        faulty = *cqe;
+        cqe = &faulty;
+        n = erdma_fault_cqe(e, cq, &faulty);
+    }
+    while (n-- && !cq->is_broken) {
+        cq_write_cqe(e, cq, cqe);
     }
 }
 

@@ -222,6 +222,13 @@ uint32_t erdma_decode_destroy(const uint8_t *raw)
     return ldl_le_p(raw + A_ERDMA_CMD_DESTROY_CQ_CQN);
 }
 
+/* CREATE_QP, MODIFY_QP, REFLUSH and CREATE_CQ have it in the same place. */
+uint32_t erdma_decode_cmd_object(const uint8_t *raw)
+{
+    return FIELD_EX32(ldl_le_p(raw + A_ERDMA_CMD_CREATE_QP_CFG0),
+                      ERDMA_CMD_CREATE_QP_CFG0, QPN);
+}
+
 bool erdma_decode_conf_device(const uint8_t *raw, unsigned *page_shift)
 {
     uint32_t cfg = ldl_le_p(raw + A_ERDMA_CMD_CONF_DEVICE_CFG);

@@ -73,6 +73,8 @@ uint32_t erdma_decode_dereg_mr(const uint8_t *raw);
 
 /* The number in DESTROY_CQ and DESTROY_QP */
 uint32_t erdma_decode_destroy(const uint8_t *raw);
+/* Number of the QP or CQ that a command about one names */
+uint32_t erdma_decode_cmd_object(const uint8_t *raw);
 
 /* Returns false when the request sets no page size. */
 bool erdma_decode_conf_device(const uint8_t *raw, unsigned *page_shift);

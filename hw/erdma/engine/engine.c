@@ -37,9 +37,14 @@ bool erdma_dma_read(ErdmaEngine *e, uint64_t addr, void *buf, size_t len)
     bool ok;
 
     charge_dma(e);
-    e->is_outside = true;
-    ok = e->port->dma_read(e->opaque, addr, buf, len);
-    e->is_outside = false;
+    if (erdma_fault_watches(e, ERDMA_FAULT_ON_DMA) &&
+        erdma_fault_dma(e, false, len)) {
+        ok = false;
+    } else {
+        e->is_outside = true;
+        ok = e->port->dma_read(e->opaque, addr, buf, len);
+        e->is_outside = false;
+    }
     if (!ok) {
         e->stats.dma_errors++;
         erdma_trace(e, ERDMA_EV_DMA_ERROR, 0, addr, len);
@@ -53,9 +58,14 @@ bool erdma_dma_write(ErdmaEngine *e, uint64_t addr, const void *buf,
     bool ok;
 
     charge_dma(e);
-    e->is_outside = true;
-    ok = e->port->dma_write(e->opaque, addr, buf, len);
-    e->is_outside = false;
+    if (erdma_fault_watches(e, ERDMA_FAULT_ON_DMA) &&
+        erdma_fault_dma(e, true, len)) {
+        ok = false;
+    } else {
+        e->is_outside = true;
+        ok = e->port->dma_write(e->opaque, addr, buf, len);
+        e->is_outside = false;
+    }
     if (!ok) {
         e->stats.dma_errors++;
         erdma_trace(e, ERDMA_EV_DMA_ERROR, 0, addr, len);
@@ -90,6 +100,7 @@ ErdmaEngine *erdma_engine_new(const ErdmaPort *port, void *opaque,
     g_queue_init(&e->aeq_held);
     QTAILQ_INIT(&e->cq_work);
     QTAILQ_INIT(&e->qp_work);
+    erdma_faults_init(e);
     e->xport = erdma_xport_new(&erdma_qp_xport_ops, e, &e->cfg.xport);
     erdma_engine_reset(e);
     return e;
@@ -97,6 +108,7 @@ ErdmaEngine *erdma_engine_new(const ErdmaPort *port, void *opaque,
 
 void erdma_engine_free(ErdmaEngine *e)
 {
+    erdma_faults_exit(e);
     erdma_engine_reset(e);
     erdma_xport_free(e->xport);
     erdma_extdb_destroy(e);
@@ -116,6 +128,7 @@ void erdma_engine_reset(ErdmaEngine *e)
     }
     e->is_ready = false;
     e->is_kicked = false;
+    erdma_faults_reset(e);
     /* QPs first: they are what could still move data. */
     erdma_qp_free_all(e);
     erdma_mr_free_all(e);
@@ -380,6 +393,7 @@ uint64_t erdma_engine_run(ErdmaEngine *e, uint64_t now_ns)
     /* What is latched from here on is found below or by the next run. */
     e->is_kicked = true;
 
+    erdma_faults_run(e, now_ns);
     more = erdma_cmdq_run(e, now_ns);
     run_qps(e);
     next = erdma_xport_poll(e->xport, now_ns, RUN_MAX_PACKETS);
@@ -393,7 +407,7 @@ uint64_t erdma_engine_run(ErdmaEngine *e, uint64_t now_ns)
         !QTAILQ_EMPTY(&e->cq_work)) {
         return now_ns;
     }
-    return next;
+    return MIN(next, erdma_faults_deadline(e));
 }
 
 const ErdmaEngineStats *erdma_engine_stats(const ErdmaEngine *e)

@@ -90,14 +90,23 @@ static bool eq_is_full(const ErdmaEq *eq)
     return eq_unconsumed(eq) >= erdma_ring_depth(&eq->ring);
 }
 
+void erdma_eq_raise(ErdmaEngine *e, unsigned vector)
+{
+    e->is_outside = true;
+    e->port->notify(e->opaque, vector);
+    e->is_outside = false;
+}
+
 static void eq_notify(ErdmaEngine *e, ErdmaEq *eq)
 {
     eq->is_armed = false;
+    if (erdma_fault_watches(e, ERDMA_FAULT_ON_INTERRUPT) &&
+        !erdma_fault_interrupt(e, eq->vector)) {
+        return;
+    }
     eq->n_interrupts++;
     erdma_trace(e, ERDMA_EV_EQ_NOTIFY, eq_number(e, eq), eq->vector, 0);
-    e->is_outside = true;
-    e->port->notify(e->opaque, eq->vector);
-    e->is_outside = false;
+    erdma_eq_raise(e, eq->vector);
 }
 
 /*
@@ -118,19 +127,20 @@ static void eq_write(ErdmaEngine *e, ErdmaEq *eq, const uint8_t *raw,
     }
 }
 
-static void eq_write_ceqe(ErdmaEngine *e, ErdmaEq *eq, const ErdmaCq *cq)
+static void eq_write_ceqe(ErdmaEngine *e, ErdmaEq *eq, uint32_t cqn,
+                          uint32_t cq_pi)
 {
     uint8_t raw[ERDMA_EQE_SIZE];
 
-    erdma_encode_ceqe(raw, cq->cqn, cq->pi,
-                      erdma_ring_phase(&eq->ring, eq->pi));
+    erdma_encode_ceqe(raw, cqn, cq_pi, erdma_ring_phase(&eq->ring, eq->pi));
     e->stats.ceqes++;
-    erdma_trace(e, ERDMA_EV_EQ_POST, eq_number(e, eq), eq->pi, cq->cqn);
+    erdma_trace(e, ERDMA_EV_EQ_POST, eq_number(e, eq), eq->pi, cqn);
     /* The second half of the entry is not used. */
     eq_write(e, eq, raw, sizeof(uint64_t), sizeof(uint64_t));
 }
 
-void erdma_eq_post_ceqe(ErdmaEngine *e, ErdmaEq *eq, ErdmaCq *cq)
+/* The event of a CQ that is there */
+static void eq_post_ceqe(ErdmaEngine *e, ErdmaEq *eq, ErdmaCq *cq)
 {
     if (!eq->is_live || cq->is_held) {
         return;
@@ -141,7 +151,32 @@ void erdma_eq_post_ceqe(ErdmaEngine *e, ErdmaEq *eq, ErdmaCq *cq)
         QTAILQ_INSERT_TAIL(&eq->held, cq, held);
         return;
     }
-    eq_write_ceqe(e, eq, cq);
+    eq_write_ceqe(e, eq, cq->cqn, cq->pi);
+}
+
+void erdma_eq_post_ceqe(ErdmaEngine *e, ErdmaEq *eq, ErdmaCq *cq)
+{
+    unsigned n = 1;
+
+    if (erdma_fault_watches(e, ERDMA_FAULT_ON_CEQE)) {
+        n = erdma_fault_ceqe(e, cq);
+    }
+    while (n--) {
+        eq_post_ceqe(e, eq, cq);
+    }
+}
+
+void erdma_eq_write_late(ErdmaEngine *e, unsigned eqn, uint32_t cqn,
+                         uint32_t cq_pi)
+{
+    ErdmaEq *eq = erdma_eq_get(e, eqn);
+    ErdmaCq *cq = erdma_cq_get(e, cqn);
+
+    if (eq && cq && cq->eqn == eqn) {
+        eq_post_ceqe(e, eq, cq);
+    } else if (eq && !eq_is_full(eq)) {
+        eq_write_ceqe(e, eq, cqn, cq_pi);
+    }
 }
 
 void erdma_eq_forget_cq(ErdmaEngine *e, ErdmaCq *cq)
@@ -224,7 +259,7 @@ static bool eq_release_held(ErdmaEngine *e, ErdmaEq *eq)
 
             QTAILQ_REMOVE(&eq->held, cq, held);
             cq->is_held = false;
-            eq_write_ceqe(e, eq, cq);
+            eq_write_ceqe(e, eq, cq->cqn, cq->pi);
         }
     }
     return true;

@@ -44,6 +44,13 @@ void erdma_eq_create(struct ErdmaEngine *e, ErdmaEq *eq, uint64_t addr,
 void erdma_eq_destroy(ErdmaEq *eq);
 /* @cq, of this @eq, has something to say. */
 void erdma_eq_post_ceqe(struct ErdmaEngine *e, ErdmaEq *eq, ErdmaCq *cq);
+/*
+ * Injected faults: an event for CQ @cqn that was put off, whether the CQ is
+ * still there or not; an interrupt, below the configured number.
+ */
+void erdma_eq_write_late(struct ErdmaEngine *e, unsigned eqn, uint32_t cqn,
+                         uint32_t cq_pi);
+void erdma_eq_raise(struct ErdmaEngine *e, unsigned vector);
 /* @type is enum ERDMA_AE_TYPE_*, @id a QPN or CQN */
 void erdma_aeq_post(struct ErdmaEngine *e, uint8_t type, uint32_t id);
 /* Forget the event held back for @cq, which is being destroyed. */

@@ -31,6 +31,8 @@ typedef enum ErdmaEvent {
     ERDMA_EV_FLUSH,             /* QPN; a: SQ entries; b: RQ entries */
     ERDMA_EV_AEQE,              /* QPN or CQN; a: type */
     ERDMA_EV_DMA_ERROR,         /* 0; a: address; b: length */
+    /* QPN, CQN, vector or opcode; a: ErdmaFaultPoint; b: ErdmaFaultAction */
+    ERDMA_EV_FAULT,
     ERDMA_EV_COUNT,
 } ErdmaEvent;
 

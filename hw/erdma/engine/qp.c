@@ -123,6 +123,18 @@ void erdma_qp_peer_closed(ErdmaEngine *e, ErdmaQp *qp)
     qp_flush(e, qp);
 }
 
+void erdma_qp_die(ErdmaEngine *e, ErdmaQp *qp)
+{
+    if (qp->conn) {
+        erdma_xport_conn_close(qp->conn);
+        qp->conn = NULL;
+    }
+    erdma_requester_free(e, qp);
+    erdma_responder_free(e, qp);
+    qp->sq_next = qp->sq_ci;
+    qp_set_state(e, qp, ERDMA_QP_CREATED);
+}
+
 /* Doorbells: latch and schedule, nothing else */
 
 /*
@@ -441,18 +453,25 @@ static ErdmaXportRx qp_rx(void *opaque, void *owner,
                           uint32_t off, const uint8_t *data, uint32_t len,
                           bool is_last)
 {
+    ErdmaEngine *e = opaque;
     ErdmaQp *qp = owner;
     ErdmaXportRx rx;
 
     if (qp->state != ERDMA_QP_RTS) {
         return ERDMA_XPORT_RX_REFUSED;
     }
+    if (erdma_fault_watches(e, ERDMA_FAULT_ON_MESSAGE) && !off) {
+        erdma_fault_message(e, qp);
+        if (qp->state != ERDMA_QP_RTS) {
+            return ERDMA_XPORT_RX_REFUSED;
+        }
+    }
     /* Until it is consumed, this is the message that may have to be named. */
     qp->rx_msn = msn;
     if (qp_is_response(hdr)) {
-        rx = erdma_requester_rx(opaque, qp, hdr, off, data, len, is_last);
+        rx = erdma_requester_rx(e, qp, hdr, off, data, len, is_last);
     } else {
-        rx = erdma_responder_rx(opaque, qp, hdr, msn, off, data, len,
+        rx = erdma_responder_rx(e, qp, hdr, msn, off, data, len,
                                 is_last);
     }
     if (rx == ERDMA_XPORT_RX_OK && is_last) {

@@ -196,6 +196,11 @@ void erdma_qp_refuse(struct ErdmaEngine *e, ErdmaQp *qp, uint8_t status,
 /* The same, at once: nothing before it can be delivered any more. */
 void erdma_qp_refuse_now(struct ErdmaEngine *e, ErdmaQp *qp, uint8_t status,
                          uint32_t msn);
+/*
+ * An injected fault: the QP forgets its connection without a word to anybody
+ * and does nothing more, until the driver moves it to another state.
+ */
+void erdma_qp_die(struct ErdmaEngine *e, ErdmaQp *qp);
 /* The peer ended the connection in order: flush, nobody is to blame. */
 void erdma_qp_peer_closed(struct ErdmaEngine *e, ErdmaQp *qp);
 

@@ -331,6 +331,12 @@ static bool requester_step(ErdmaEngine *e, ErdmaQp *qp)
             return false;
         }
     }
+    if (!status && erdma_fault_watches(e, ERDMA_FAULT_ON_WQE)) {
+        status = erdma_fault_wqe(e, qp, sqe.hdr.opcode);
+        if (qp->state != ERDMA_QP_RTS) {
+            return false;
+        }
+    }
     wqe = g_new0(ErdmaSendWqe, 1);
     wqe->index = qp->sq_next;
     wqe->n_wqebbs = sqe.hdr.n_wqebbs;

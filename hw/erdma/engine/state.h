@@ -11,6 +11,7 @@
 #include "engine/engine.h"
 #include "engine/eq.h"
 #include "engine/extdb.h"
+#include "engine/fault-hook.h"
 #include "engine/mr.h"
 #include "engine/qp.h"
 #include "engine/table.h"
@@ -53,6 +54,7 @@ struct ErdmaEngine {
     uint32_t incarnation;       /* of the next QP, 12 bits used */
     uint8_t guest_page_shift;   /* CONF_DEVICE */
     ErdmaExtDb ext_db;
+    ErdmaFaults faults;
 
     ErdmaEngineStats stats;
 };
