@@ -39,6 +39,8 @@ static size_t put_source(uint8_t *raw, size_t off, const RigWr *wr)
 
 static size_t put_body(uint8_t *raw, const RigWr *wr)
 {
+    unsigned i;
+
     switch (wr->op) {
     case ERDMA_OP_SEND_WITH_INV:
         stl_le_p(raw + 8, wr->inv_key);
@@ -76,7 +78,9 @@ static size_t put_body(uint8_t *raw, const RigWr *wr)
         stl_le_p(raw + 16, wr->len);
         stl_le_p(raw + 20, wr->inv_key);
         stl_le_p(raw + 24, wr->n_pages << 12 | wr->access << 1);
-        memcpy(raw + 32, wr->pages, sizeof(wr->pages));
+        for (i = 0; i < ARRAY_SIZE(wr->pages); i++) {
+            stq_le_p(raw + 32 + 8 * i, wr->pages[i]);
+        }
         return 32 + 8 * wr->n_pages;
     default:
         stl_le_p(raw + 20, wr->inv_key);

@@ -7,6 +7,7 @@
  */
 
 #include "qemu/osdep.h"
+#include "qemu/bswap.h"
 #include "engine-rig.h"
 #include "fake-xport.h"
 
@@ -340,7 +341,7 @@ static void test_reg_mr(void)
     ErdmaMrUse use = { .key = 9 << 8 | 0x5a, .pdn = ERIG_PD,
                        .access = ERDMA_MR_ACC_LR };
     ErigReq req;
-    uint32_t val;
+    uint8_t raw[4];
 
     pages[0] = erig_alloc(rig, 4096, 4096);
     erig_poke64(rig, pages[0] + 8, 0x1122334455667788);
@@ -358,9 +359,9 @@ static void test_reg_mr(void)
     g_assert_cmpuint(counts(rig).n_mrs, ==, 0);
     g_assert_cmpuint(erig_cmd(rig, &req, NULL), ==, 0);
     g_assert_cmpuint(erig_cmd(rig, &req, NULL), ==, ERDMA_CMD_ERR_BUSY);
-    g_assert_cmpint(erdma_mr_read(rig->e, &use, 0x5008, &val, 4), ==,
+    g_assert_cmpint(erdma_mr_read(rig->e, &use, 0x5008, raw, 4), ==,
                     ERDMA_MR_OK);
-    g_assert_cmphex(val, ==, 0x55667788);
+    g_assert_cmphex(ldl_le_p(raw), ==, 0x55667788);
 
     erig_req(rig, &req, 0, 9);
     erig_set32(&req, 8, 10);
@@ -369,7 +370,7 @@ static void test_reg_mr(void)
     erig_set32(&req, 8, 0xf0100000 | 9);
     g_assert_cmpuint(erig_cmd(rig, &req, NULL), ==, 0);
     g_assert_cmpuint(erig_cmd(rig, &req, NULL), ==, ERDMA_CMD_ERR_INDEX);
-    g_assert_cmpint(erdma_mr_read(rig->e, &use, 0x5008, &val, 4), ==,
+    g_assert_cmpint(erdma_mr_read(rig->e, &use, 0x5008, raw, 4), ==,
                     ERDMA_MR_ERR_KEY);
     erig_free(rig);
 }

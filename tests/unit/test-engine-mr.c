@@ -2,6 +2,7 @@
 /* Memory regions: creation, checks, tables, fast registration */
 
 #include "qemu/osdep.h"
+#include "qemu/bswap.h"
 #include "engine/mr-walk.h"
 #include "engine-rig.h"
 
@@ -370,19 +371,20 @@ static void test_level_3_far(void)
     ErdmaRegMr reg = deep(9, 0, 64 * GiB, 3, top);
     ErdmaMrUse u = use(KEY(9), LR | LW);
     uint64_t page = 64 * GiB / 4096 - 1;
-    uint32_t val = 0x12345678;
+    uint8_t raw[4];
 
+    stl_le_p(raw, 0x12345678);
     erig_poke64(rig, top + (page >> 18) * 8, mid);
     erig_poke64(rig, mid + (page >> 9 & 511) * 8, leaf);
     erig_poke64(rig, leaf + (page & 511) * 8, data);
     g_assert_cmpuint(erdma_mr_create(rig->e, &reg), ==, 0);
-    g_assert_cmpint(erdma_mr_write(rig->e, &u, 64 * GiB - 4, &val, 4), ==,
+    g_assert_cmpint(erdma_mr_write(rig->e, &u, 64 * GiB - 4, raw, 4), ==,
                     ERDMA_MR_OK);
-    g_assert_cmphex(erig_peek32(rig, data + 4092), ==, val);
+    g_assert_cmphex(erig_peek32(rig, data + 4092), ==, 0x12345678);
     /* The page before has a leaf but no entry, the first one no leaf. */
-    g_assert_cmpint(erdma_mr_write(rig->e, &u, 64 * GiB - 4100, &val, 4), ==,
+    g_assert_cmpint(erdma_mr_write(rig->e, &u, 64 * GiB - 4100, raw, 4), ==,
                     ERDMA_MR_ERR_DMA);
-    g_assert_cmpint(erdma_mr_write(rig->e, &u, 0, &val, 4), ==,
+    g_assert_cmpint(erdma_mr_write(rig->e, &u, 0, raw, 4), ==,
                     ERDMA_MR_ERR_DMA);
     erig_free(rig);
 }
