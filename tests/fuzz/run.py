@@ -31,7 +31,7 @@ sys.path.insert(0, str(ROOT / 'scripts'))
 import standalone  # noqa: E402
 from tap import Tap  # noqa: E402
 
-NAMES = ['commands', 'compat', 'netem', 'packet', 'requests', 'xport']
+NAMES = ['commands', 'compat', 'netem', 'packet', 'plan', 'requests', 'xport']
 WORK = ROOT / 'build' / 'fuzz'
 # An input that takes longer than this many seconds is a finding.
 SLOW = 20
@@ -62,6 +62,14 @@ def seed_packets(directory):
             seed = WORK / 'packet' / f'seed-{number}-{index}'
             # Flags as fuzz-packet.c reads them: checksums are made right
             seed.write_bytes(b'\6' + frame)
+
+
+def seed_plans():
+    """The experiments that are in the repository, for both who run them"""
+    for path in sorted((ROOT / 'experiments').glob('*.conf')):
+        for whom in b'\0', b'\1':
+            seed = WORK / 'plan' / f'seed-{path.stem}-{whom[0]}'
+            seed.write_bytes(whom + path.read_bytes())
 
 
 def fuzz(directory, name, seconds, seed):
@@ -98,6 +106,8 @@ def run_fuzzers(tap, args):
         (WORK / name).mkdir(parents=True, exist_ok=True)
     if 'packet' in names:
         seed_packets(directory)
+    if 'plan' in names:
+        seed_plans()
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
         runs = {pool.submit(fuzz, directory, name, args.seconds,
                             args.seed): name
