@@ -12,7 +12,7 @@ build/logs/check-SUITE.log. What a suite needs (QEMU, a guest image) it makes.
   -- ARGUMENTS  passed on to each suite
 
 Suites marked "on demand" in the list run only when named; "compat",
-"hotplug", "matrix" and "semantics" do more when named.
+"faults", "hotplug", "matrix" and "semantics" do more when named.
 Exit codes: 0 all passed, 1 something failed, 2 wrong usage, 3 the machine
 lacks something.
 """
@@ -31,7 +31,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 LOGS = ROOT / 'build' / 'logs'
 # Quick ones first, so that a mistake is seen soon.
 ORDER = ['style', 'cli', 'unit', 'abi', 'qtest', 'dissector']
-LAST = ['guest', 'semantics', 'matrix', 'hotplug', 'loss', 'kernel']
+LAST = ['guest', 'semantics', 'matrix', 'hotplug', 'loss', 'faults', 'kernel']
 SIGN_OF_LIFE = 60
 LIMIT = int(os.environ.get('ERDMA_SUITE_LIMIT', 90 * 60))
 

@@ -14,7 +14,7 @@ import tempfile
 import time
 from dataclasses import dataclass, field
 
-from . import accel, addons, netem, paths
+from . import accel, addons, faults, netem, paths
 from .agent import STATUS_TIMEOUT
 from .errors import GuestError
 from .machine import Base, Machine, listens, spawn, tail
@@ -208,6 +208,11 @@ class Guest:
         """Take its emulated links away."""
         while self._netem:
             self._netem.popitem()[1].remove()
+
+    def fault(self, device="hca0", **options):
+        """Something that this HCA does wrong, until it is removed; see
+        faults.Fault."""
+        return faults.Fault(self, device, options)
 
     def log_problems(self):
         """Kernel messages of level warning and worse since the last call,

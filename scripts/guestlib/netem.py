@@ -34,7 +34,7 @@ class Netem:
         with self._errors():
             guest.qmp.command("object-add", qom_type="filter-netem",
                               id=self.id, netdev=NETDEV, queue=queue,
-                              **_dashed(options))
+                              **dashed(options))
 
     def _errors(self):
         return _Prefix("%s: netem" % self.guest.name)
@@ -45,7 +45,7 @@ class Netem:
         One value may only be allowed once another one is there (ecn-kmin and
         ecn-kmax): those that are refused are tried again after the others.
         """
-        left = _dashed(options)
+        left = dashed(options)
         while left:
             refused = {}
             for name, value in left.items():
@@ -99,7 +99,7 @@ class _Prefix:
             raise GuestError("%s: %s" % (self.prefix, error)) from error
 
 
-def _dashed(options):
+def dashed(options):
     return {k.replace("_", "-"): v for k, v in options.items()}
 
 
