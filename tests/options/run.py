@@ -346,7 +346,8 @@ def vhost(tap):
 
 
 def gone(tap):
-    """NIC and netdev may go away under the HCA, in any order.
+    """HCA, NIC and netdev may go away in any order, but the NIC not before
+    the HCA: that is refused, and then both are as they were.
 
     Nobody switched the slots on, so that device_del acts at once.
     """
@@ -366,8 +367,14 @@ def gone(tap):
             [('qom-list', {'path': '/machine/peripheral'})])
         left = [c['name'] for c in answers[-1].get('return', [])
                 if c['name'] in dels] if answers else ['?']
-        tap.point(status == 0 and not left and not err and
-                  all('return' in answer for answer in answers),
+        denied = [answer['error']['desc'] for answer in answers
+                   if 'error' in answer]
+        is_too_soon = order.index('nic1') < order.index('hca1')
+        tap.point(status == 0 and not err and
+                  left == ['nic1'] * is_too_soon and
+                  len(denied) == is_too_soon and
+                  all("'hca1', which must be unplugged first" in text
+                      for text in denied),
                   'survived the removal of ' + ', '.join(order),
                   f'status {status}, left: {left}\n{answers}\n{err}')
 
