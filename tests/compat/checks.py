@@ -124,6 +124,7 @@ def load():
     """Imports the tests, which register themselves."""
     # pylint: disable=import-outside-toplevel,unused-import
     import test_connect         # noqa: F401
+    import test_container       # noqa: F401
     import test_errors          # noqa: F401
     import test_programs        # noqa: F401
     import test_pyverbs         # noqa: F401
