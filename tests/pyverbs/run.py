@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-# summary: rdma-core's own tests (pyverbs) in guests of each kernel
+# summary: rdma-core's own tests (pyverbs) in a guest
 # on demand
 """Runs rdma-core's tests in a guest: each must end as tests/pyverbs/expected
 says, be it with success, skipped or with an error.
