@@ -20,7 +20,8 @@ PURE = ['qemu/osdep.h', 'qemu/bswap.h', 'qemu/queue.h', 'glib.h']
 # Where the shell meets the engine, and what of the transport is for others:
 # its types, and what an element of the network may do to a packet of ours.
 DOORS = ['engine/engine.h', 'engine/fault.h', 'engine/inspect.h',
-         'engine/port.h', 'xport/xport.h', 'xport/link.h']
+         'engine/port.h', 'engine/snapshot.h', 'xport/xport.h',
+         'xport/snapshot.h', 'xport/link.h']
 
 # (pattern, allowed includes, forbidden of these, not forbidden after all); OWN
 # is a file of the same directory, named without it.
@@ -31,7 +32,8 @@ ROOMS = [
     ('xport/cc.h', ['qemu/osdep.h', 'cc-*.h'], [], []),
     ('xport/*', PURE + ['OWN', 'xport/*.h'], [], []),
     ('engine/*', PURE + ['OWN', 'engine/*.h', 'erdma-abi.h', 'qemu/bitops.h',
-                         'hw/registerfields.h', 'xport/xport.h'], [], []),
+                         'hw/registerfields.h', 'xport/xport.h',
+                         'xport/snapshot.h'], [], []),
     ('netem/*', PURE + ['OWN', 'netem/*.h', 'math.h'], [], []),
     ('erdma-vmstate.c', ['*'], [], []),
     # A filter for any traffic: it knows packets of ours, not the device.

@@ -216,6 +216,7 @@ Rig *rig_new_with(uint32_t qblocks, uint32_t mtu)
     rig->mtu = mtu;
     rig->now = RIG_S;
     rig->rand = g_rand_new_with_seed(1);
+    rig_move_init(rig);
     g_queue_init(&rig->wire);
     hca_init(rig, 0);
     hca_init(rig, 1);
@@ -254,6 +255,7 @@ void rig_free(Rig *rig)
     }
     g_queue_clear_full(&rig->wire, g_free);
     g_rand_free(rig->rand);
+    g_clear_pointer(&rig->moves, g_rand_free);
     g_free(rig);
 }
 
@@ -624,7 +626,7 @@ bool rig_run(Rig *rig, uint64_t ns)
 
     for (;;) {
         while (deliver(rig)) {
-            continue;
+            rig_move_some(rig);
         }
         for (i = 0; i < ARRAY_SIZE(rig->hca); i++) {
             RigHca *hca = &rig->hca[i];

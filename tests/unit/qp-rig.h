@@ -11,6 +11,7 @@
 #ifndef TESTS_QP_RIG_H
 #define TESTS_QP_RIG_H
 
+#include "engine/snapshot.h"
 #include "engine/state.h"
 
 #define RIG_MEM_BASE    0x140000000ull  /* aligned to the largest page */
@@ -63,6 +64,8 @@ struct Rig {
     uint32_t mtu;
     uint32_t qblocks;
     RigPeer *peer;
+    GRand *moves;               /* not NULL: HCAs are saved and loaded */
+    unsigned n_moves;
 };
 
 typedef struct RigCq {
@@ -165,6 +168,11 @@ Rig *rig_new(void);
 /* @qblocks: of 1024 QPs; @mtu: of the wire */
 Rig *rig_new_with(uint32_t qblocks, uint32_t mtu);
 void rig_free(Rig *rig);
+/* Saves @hca and loads that again; it has to work and be the same. */
+void rig_move(RigHca *hca);
+/* Both are rig_new()'s and rig_run()'s; nothing unless RIG_IS_MOVING is set */
+void rig_move_init(Rig *rig);
+void rig_move_some(Rig *rig);
 /* Every byte of loss, duplication and order depends on it. */
 void rig_seed(Rig *rig, uint32_t seed);
 

@@ -128,9 +128,9 @@ static void test_ord(Fixture *f, gconstpointer data)
 /* However deep the queue, only so many entries are held here. */
 static void test_window(Fixture *f, gconstpointer data)
 {
-    ErdmaQp *qp = erdma_qp_get(f->hca->e, 5);
     unsigned posted = 0, done = 0;
     RigCqe cqe;
+    ErdmaQp *qp;
 
     f->peer->answer = ERDMA_XPORT_RX_NOT_READY;
     while (posted < f->qp->sq_depth) {
@@ -138,6 +138,7 @@ static void test_window(Fixture *f, gconstpointer data)
         posted++;
     }
     rig_run(f->rig, 20 * RIG_MS);
+    qp = erdma_qp_get(f->hca->e, 5);
     g_assert_cmpuint(qp->n_sends, <=, 256);
     g_assert_cmpuint(qp->n_sends, >, 100);
     f->peer->answer = ERDMA_XPORT_RX_OK;

@@ -10,6 +10,7 @@
 #ifndef TESTS_XPORT_RIG_H
 #define TESTS_XPORT_RIG_H
 
+#include "xport/snapshot.h"
 #include "xport/xport.h"
 
 #define RIG_US  1000ULL
@@ -73,6 +74,7 @@ typedef struct RigEnd {
 } RigEnd;
 
 struct XportRig {
+    ErdmaXportConfig cfg;       /* of both ends */
     uint64_t now_ns;
     RigEnd end[2];
     uint32_t pn0[2];
@@ -83,6 +85,9 @@ struct XportRig {
     unsigned poll_budget;
     uint64_t tick_ns;           /* timers fire at its multiples; 0: in time */
     bool is_forgetful;          /* messages were freed: take anything */
+    GRand *moves;               /* not NULL: ends move now and then */
+    double move_chance;         /* before each step */
+    unsigned n_moves;
     uint64_t busy_until[2];
     uint64_t seq;
     GSequence *wire;            /* packets on their way */
@@ -117,6 +122,16 @@ void rig_fill(int from, uint32_t msn, uint32_t off, uint8_t *buf,
 /* As a packet from the other end to @end */
 void rig_inject(XportRig *rig, int end, const uint8_t *data, size_t len);
 void rig_poll(XportRig *rig, int end);
+
+/* The one connection of @end into @s, which is all 0 */
+void rig_save(XportRig *rig, int end, ErdmaXportSnap *s);
+/*
+ * A new transport in the place of @end, out of @s.  Returns NULL, or what is
+ * wrong with @s, to be freed; then the end has no connection any more.
+ */
+char *rig_load(XportRig *rig, int end, const ErdmaXportSnap *s);
+/* Both; it has to work, and saving again has to give the same. */
+void rig_move(XportRig *rig, int end);
 
 /* Runs until nothing happens before @until_ns, which is then the time. */
 void rig_run(XportRig *rig, uint64_t until_ns);

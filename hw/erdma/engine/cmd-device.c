@@ -8,9 +8,6 @@
 #include "qemu/osdep.h"
 #include "engine/cmd.h"
 
-/* A guest page may be as big as a user queue's, and no bigger. */
-#define PAGE_SHIFT_MAX      19
-
 uint8_t erdma_cmd_query_device(ErdmaEngine *e, ErdmaCmd *cmd)
 {
     erdma_encode_query_device(&e->cfg, &cmd->resp0, &cmd->resp1);
@@ -31,7 +28,7 @@ uint8_t erdma_cmd_conf_device(ErdmaEngine *e, ErdmaCmd *cmd)
         shift == e->guest_page_shift) {
         return ERDMA_CMD_OK;
     }
-    if (shift < ERDMA_PAGE_SHIFT_MIN || shift > PAGE_SHIFT_MAX) {
+    if (shift < ERDMA_PAGE_SHIFT_MIN || shift > ERDMA_GUEST_PAGE_SHIFT_MAX) {
         return erdma_cmd_refuse(cmd, ERDMA_CMD_ERR_SIZE);
     }
     /* The numbers of pages that were given away would change. */

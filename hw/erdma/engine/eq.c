@@ -14,17 +14,6 @@
 #include "engine/eq.h"
 #include "engine/state.h"
 
-/*
- * An AEQE tells of one failed object, of which the guest can make new ones
- * for ever without looking: this many wait for room, later ones are lost.
- */
-#define AEQ_MAX_HELD    4096
-
-typedef struct ErdmaHeldAeqe {
-    uint8_t type;
-    uint32_t id;
-} ErdmaHeldAeqe;
-
 static unsigned eq_number(const ErdmaEngine *e, const ErdmaEq *eq)
 {
     if (eq == &e->aeq) {
@@ -209,7 +198,7 @@ void erdma_aeq_post(ErdmaEngine *e, uint8_t type, uint32_t id)
         aeq_write(e, type, id);
         return;
     }
-    if (e->aeq_held.length >= AEQ_MAX_HELD) {
+    if (e->aeq_held.length >= ERDMA_AEQ_MAX_HELD) {
         e->port->guest_error(e->opaque, "AEQ: full, an event is lost");
         return;
     }

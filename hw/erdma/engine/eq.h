@@ -31,6 +31,18 @@ typedef struct ErdmaEq {
     uint64_t db;
 } ErdmaEq;
 
+/*
+ * An AEQE tells of one failed object, of which the guest can make new ones
+ * for ever without looking: this many wait for room, later ones are lost.
+ */
+#define ERDMA_AEQ_MAX_HELD      4096
+
+/* Element of ErdmaEngine.aeq_held */
+typedef struct ErdmaHeldAeqe {
+    uint8_t type;
+    uint32_t id;
+} ErdmaHeldAeqe;
+
 /* EQN of the AEQ in ErdmaEngine.eq_work and in traces; not of the guest's */
 #define ERDMA_EQN_CMDQ          0
 #define ERDMA_EQN_AEQ           ERDMA_MAX_VECTORS

@@ -15,6 +15,9 @@
 
 struct ErdmaEngine;
 
+/* A guest page may be as big as a user queue's, and no bigger. */
+#define ERDMA_GUEST_PAGE_SHIFT_MAX  19
+
 /* The three pages of a context, named as the ALLOC_DB response names them */
 typedef enum ErdmaExtRole {
     ERDMA_EXT_FREE,

@@ -13,39 +13,17 @@
 #include "engine/decode.h"
 #include "engine/state.h"
 #include "engine/status.h"
+#include "engine/wqe.h"
 
 /*
- * Send WQEs of one QP that exist here at a time.  When all QPs together have
- * this many, each goes on with a few: the guest decides how many QPs it has,
- * and must not decide how much memory we use.
+ * When all QPs together have this many WQEs, each goes on with a few: the
+ * guest decides how many QPs it has, and must not decide how much memory we
+ * use.
  */
-#define REQUESTER_MAX_WQES      256
 #define REQUESTER_MANY_WQES     65536
 #define REQUESTER_FEW_WQES      4
 /* WQEs started in one visit of a QP */
 #define REQUESTER_BUDGET        32
-
-struct ErdmaSendWqe {
-    ErdmaXportMsg msg;
-    QTAILQ_ENTRY(ErdmaSendWqe) next;        /* in sends or orphans */
-    QTAILQ_ENTRY(ErdmaSendWqe) next_read;   /* while is_unanswered */
-    uint16_t index;             /* free-running, of the first WQEBB */
-    uint8_t n_wqebbs;
-    uint8_t opcode;
-    bool is_signalled;
-    bool is_held;               /* the transport has the message */
-    bool is_orphan;             /* in ErdmaQp.orphans */
-    bool is_unanswered;         /* in ErdmaQp.reads */
-    bool is_done;
-    uint8_t status;             /* not 0: fails the QP at its turn */
-    uint8_t n_sges;             /* 0: the payload is inline */
-    uint32_t len;               /* bytes moved, either direction */
-    uint32_t inv_key;           /* of READ_WITH_INV */
-    union {
-        ErdmaSge sges[ERDMA_MAX_SEND_SGE];
-        uint8_t inline_data[ERDMA_MAX_INLINE];
-    };
-};
 
 static ErdmaMrUse requester_use(const ErdmaQp *qp, uint32_t key,
                                 uint8_t access)
@@ -97,7 +75,7 @@ static void requester_release(ErdmaEngine *e, ErdmaQp *qp, ErdmaSendWqe *wqe)
 /* May the WQE at sq_next be looked at, for the first time or again? */
 static bool requester_may_go_on(const ErdmaEngine *e, const ErdmaQp *qp)
 {
-    if (qp->n_sends >= (e->n_sends < REQUESTER_MANY_WQES ? REQUESTER_MAX_WQES :
+    if (qp->n_sends >= (e->n_sends < REQUESTER_MANY_WQES ? ERDMA_QP_MAX_WQES :
                         REQUESTER_FEW_WQES)) {
         return false;
     }

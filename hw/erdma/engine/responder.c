@@ -12,27 +12,17 @@
 #include "engine/decode.h"
 #include "engine/state.h"
 #include "engine/status.h"
+#include "engine/wqe.h"
 
 /*
- * Answers not known to be delivered.  A peer asks for at most ERDMA_MAX_ORD
- * things at a time, but may ask for more when our answers have arrived and
- * its acknowledgements have not; it waits at the upper mark.  When all QPs
- * together have many, each has a few: how many QPs there are is not for us to
- * say.
+ * Below the upper mark, ERDMA_QP_MAX_RESPONSES.  When all QPs together have
+ * many, each has a few: how many QPs there are is not for us to say.
  */
-#define RESPONDER_MAX_RESPONSES (2 * ERDMA_MAX_ORD)
 #define RESPONDER_RESUME_AT     ERDMA_MAX_ORD
 #define RESPONDER_MANY          65536
 #define RESPONDER_FEW           4
 
 #define ATOMIC_SIZE             8
-
-struct ErdmaResponse {
-    ErdmaXportMsg msg;
-    QTAILQ_ENTRY(ErdmaResponse) next;
-    uint32_t rkey;              /* of a read */
-    uint64_t raddr;
-};
 
 static ErdmaMrUse responder_use(const ErdmaQp *qp, uint32_t key,
                                 uint8_t access)
@@ -339,7 +329,7 @@ static ErdmaXportRx responder_rx_request(ErdmaEngine *e, ErdmaQp *qp,
         return responder_refuse_request(e, qp, msn, ERDMA_WC_GENERAL_ERR);
     }
     if (qp->n_responses >= (e->n_responses < RESPONDER_MANY ?
-                            RESPONDER_MAX_RESPONSES : RESPONDER_FEW)) {
+                            ERDMA_QP_MAX_RESPONSES : RESPONDER_FEW)) {
         qp->is_full = true;
         return ERDMA_XPORT_RX_NOT_READY;
     }

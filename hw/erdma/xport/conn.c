@@ -7,7 +7,7 @@
 /* This many transmissions are fetched ahead of an ack. */
 #define FETCH_SENT  16
 
-static const ErdmaCcOps *cc_ops(uint8_t cc)
+const ErdmaCcOps *erdma_conn_cc_ops(uint8_t cc)
 {
     switch (cc) {
     case ERDMA_XPORT_CC_NEWRENO:
@@ -25,6 +25,16 @@ static const ErdmaCcOps *cc_ops(uint8_t cc)
     }
 }
 
+uint8_t erdma_conn_cc_code(const ErdmaCc *cc)
+{
+    uint8_t code = ERDMA_XPORT_CC_NEWRENO;
+
+    while (code < ERDMA_XPORT_CC_NONE && erdma_conn_cc_ops(code) != cc->ops) {
+        code++;
+    }
+    return code;
+}
+
 static void init_tx(ErdmaXportConn *c, const ErdmaXportConnParams *p,
                     uint64_t now_ns)
 {
@@ -38,7 +48,7 @@ static void init_tx(ErdmaXportConn *c, const ErdmaXportConnParams *p,
     erdma_loss_init(&tx->loss, pn0, c->x->cfg.packet_threshold);
     erdma_rtt_init(&tx->rtt);
     erdma_pacer_init(&tx->pacer, now_ns);
-    tx->cc.ops = cc_ops(p->cc);
+    tx->cc.ops = erdma_conn_cc_ops(p->cc);
     tx->cc.cfg = &c->x->cfg.cc;
     tx->cc.mss = c->x->cfg.mtu;
     tx->cc.initial_window = c->x->cfg.initial_window;

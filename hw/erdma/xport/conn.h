@@ -225,6 +225,9 @@ static inline void erdma_conn_drop(ErdmaXportConn *c, ErdmaXportDrop why,
 }
 
 /* conn.c */
+/* From enum ErdmaXportCc, others are CUBIC, and back */
+const ErdmaCcOps *erdma_conn_cc_ops(uint8_t cc);
+uint8_t erdma_conn_cc_code(const ErdmaCc *cc);
 /* What @c, which has been fetched itself, points at */
 void erdma_conn_fetch(const ErdmaXportConn *c);
 void erdma_conn_activate(ErdmaXportConn *c);
