@@ -108,6 +108,20 @@ bool erdma_neigh_update(ErdmaNeigh *n, uint32_t ip, const uint8_t *mac)
     return entry && erdma_neigh_set(entry, mac);
 }
 
+void erdma_neigh_foreach(ErdmaNeigh *n,
+                         void (*func)(void *opaque, uint32_t ip,
+                                      const uint8_t *mac),
+                         void *opaque)
+{
+    ErdmaNeighEntry *entry;
+
+    QTAILQ_FOREACH(entry, &n->entries, next) {
+        if (entry->is_known) {
+            func(opaque, entry->ip, entry->mac);
+        }
+    }
+}
+
 const uint8_t *erdma_neigh_lookup(ErdmaNeigh *n, uint32_t ip)
 {
     ErdmaNeighEntry *entry = erdma_neigh_find(n, ip);

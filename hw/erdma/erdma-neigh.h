@@ -19,6 +19,11 @@ void erdma_neigh_clear(ErdmaNeigh *n);
 bool erdma_neigh_learn(ErdmaNeigh *n, uint32_t ip, const uint8_t *mac);
 /* The same, but only if there is an entry for @ip. */
 bool erdma_neigh_update(ErdmaNeigh *n, uint32_t ip, const uint8_t *mac);
+/* Those that are known, last used first; @func must not change them. */
+void erdma_neigh_foreach(ErdmaNeigh *n,
+                         void (*func)(void *opaque, uint32_t ip,
+                                      const uint8_t *mac),
+                         void *opaque);
 /* NULL when unknown; valid until the next call. */
 const uint8_t *erdma_neigh_lookup(ErdmaNeigh *n, uint32_t ip);
 /* Unknown @ip: may somebody ask for it now?  If so this counts as asked. */

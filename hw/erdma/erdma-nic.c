@@ -29,11 +29,18 @@ static void erdma_nic_link_changed(NetClientState *nc)
     }
 }
 
+/* After a migration: QEMU itself only tells switches where the MAC is. */
+static void erdma_nic_announce(NetClientState *nc)
+{
+    erdma_wire_announce(qemu_get_nic_opaque(nc));
+}
+
 static NetClientInfo erdma_nic_info = {
     .type = NET_CLIENT_DRIVER_NIC,
     .size = sizeof(NICState),
     .receive = erdma_nic_receive,
     .link_status_changed = erdma_nic_link_changed,
+    .announce = erdma_nic_announce,
 };
 
 bool erdma_nic_check(ErdmaState *s, Error **errp)

@@ -107,6 +107,7 @@ static void erdma_unrealize(ErdmaState *s)
 {
     PCIDevice *pci_dev = PCI_DEVICE(s);
 
+    erdma_vmstate_exit(s);
     erdma_wire_exit(s);
     erdma_record_close(s);
     erdma_port_exit(s);
@@ -140,6 +141,7 @@ static void erdma_pci_realize(PCIDevice *pci_dev, Error **errp)
         pcie_cap_flr_init(pci_dev);
     }
     erdma_wire_init(s);
+    erdma_vmstate_init(s, &cfg);
     erdma_port_init(s, &cfg);
     erdma_record_begin(s);
     if (!erdma_attach_wire(s, errp)) {

@@ -44,8 +44,12 @@ bool erdma_record_open(ErdmaState *s, Error **errp)
     if (!s->record) {
         return true;
     }
+    if (!erdma_vmstate_block(s, errp)) {
+        return false;
+    }
     f = fopen(s->record, "wb");
     if (!f) {
+        erdma_vmstate_unblock(s);
         error_setg_errno(errp, errno, "property 'record' is '%s', must be a "
                          "file that can be written", s->record);
         return false;
@@ -84,4 +88,5 @@ void erdma_record_close(ErdmaState *s)
     qemu_remove_exit_notifier(&rf->exit);
     g_free(rf);
     s->recording = NULL;
+    erdma_vmstate_unblock(s);
 }

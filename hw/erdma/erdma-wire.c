@@ -16,8 +16,6 @@
 #include "erdma-frame.h"
 #include "trace.h"
 
-#define ERDMA_WIRE_MAX_HOPS     4096
-#define ERDMA_WIRE_MAX_LOOP     256
 /* virtio_net_hdr_v1_hash, the longest header in front of a frame */
 #define ERDMA_WIRE_MAX_VNET     20
 
@@ -162,6 +160,21 @@ void erdma_wire_conn_open(ErdmaState *s, uint32_t local_ip, uint32_t peer_ip)
     }
 }
 
+static void erdma_wire_announce_ip(void *opaque, uint32_t ip,
+                                   const uint8_t *mac)
+{
+    ErdmaState *s = opaque;
+
+    if (erdma_wire_is_own(s, mac)) {
+        erdma_wire_send_arp(s, ERDMA_ARP_REQUEST, ip, ip, NULL);
+    }
+}
+
+void erdma_wire_announce(ErdmaState *s)
+{
+    erdma_neigh_foreach(s->wire.hops, erdma_wire_announce_ip, s);
+}
+
 bool erdma_wire_transmit(ErdmaState *s, const ErdmaDatagram *dg)
 {
     ErdmaWire *w = &s->wire;
@@ -209,6 +222,18 @@ bool erdma_wire_defer(ErdmaState *s, const ErdmaDatagram *dg)
     w->n_loop++;
     erdma_port_kick(s);
     return w->n_loop < ERDMA_WIRE_MAX_LOOP;
+}
+
+void erdma_wire_foreach_loop(ErdmaState *s,
+                             void (*func)(void *opaque,
+                                          const ErdmaDatagram *dg),
+                             void *opaque)
+{
+    ErdmaLoopPacket *p;
+
+    QTAILQ_FOREACH(p, &s->wire.loop, next) {
+        func(opaque, &p->dg);
+    }
 }
 
 static ErdmaLoopPacket *erdma_wire_pop(ErdmaWire *w)

@@ -38,6 +38,7 @@ OBJECT_DECLARE_TYPE(ErdmaState, ErdmaClass, ERDMA)
 
 typedef struct ErdmaFilter ErdmaFilter;
 typedef struct ErdmaLoopPacket ErdmaLoopPacket;
+typedef struct ErdmaMigration ErdmaMigration;
 typedef struct ErdmaRecordFile ErdmaRecordFile;
 
 struct ErdmaClass {
@@ -57,6 +58,30 @@ typedef struct ErdmaWireStats {
     uint64_t arp_asked;
     uint64_t arp_answered;
 } ErdmaWireStats;
+
+/* What source and destination of a migration must have alike */
+typedef struct ErdmaVmConfig {
+    uint64_t mac;
+    uint64_t mtu;
+    uint64_t vectors;
+    uint64_t max_qp;
+    uint64_t max_cqe;
+    uint64_t max_recv_wr;
+    uint64_t max_mr_size;
+    uint64_t n_ext_db;
+    uint64_t version;
+    uint64_t fw_version;
+    uint64_t has_atomics;
+    uint64_t has_mtt_va;
+    uint64_t has_ext_db;
+    uint64_t cc;
+    uint64_t udp_port;
+    uint64_t rx_buffer;
+    uint64_t is_go_back_n;
+} ErdmaVmConfig;
+
+#define ERDMA_WIRE_MAX_HOPS     4096
+#define ERDMA_WIRE_MAX_LOOP     256
 
 /* Sharing an ENI (filter) or owning a netdev (nic); one of them is set. */
 typedef struct ErdmaWire {
@@ -123,6 +148,12 @@ struct ErdmaState {
     int64_t timer_ns;           /* when it fires, INT64_MAX: not armed */
     VMChangeStateEntry *vm_state;
     ErdmaWire wire;
+
+    /* migration */
+    ErdmaVmConfig vm_config;    /* ours */
+    ErdmaVmConfig vm_stream;    /* the stream's */
+    ErdmaMigration *migration;  /* while it is going on, or NULL */
+    Error *vm_blocker;          /* why it cannot be, or NULL */
 
     /* introspection */
     uint32_t inspect_from;      /* first number in lists of objects */
@@ -196,6 +227,8 @@ void erdma_wire_exit(ErdmaState *s);
 void erdma_wire_reset(ErdmaState *s);
 /* Forgets what the guest and the network told about addresses. */
 void erdma_wire_forget(ErdmaState *s);
+/* Tells the network where the addresses are that we send as. */
+void erdma_wire_announce(ErdmaState *s);
 /* The netdev or NIC has gone: what it did not take is lost. */
 void erdma_wire_unblock(ErdmaState *s);
 /* As in ErdmaPort */
@@ -203,6 +236,11 @@ void erdma_wire_conn_open(ErdmaState *s, uint32_t local_ip, uint32_t peer_ip);
 bool erdma_wire_transmit(ErdmaState *s, const ErdmaDatagram *dg);
 /* Queues a copy for erdma_wire_drain(); false when that fills the queue. */
 bool erdma_wire_defer(ErdmaState *s, const ErdmaDatagram *dg);
+/* What was deferred and not drained, in order */
+void erdma_wire_foreach_loop(ErdmaState *s,
+                             void (*func)(void *opaque,
+                                          const ErdmaDatagram *dg),
+                             void *opaque);
 /* Tells the engine what was deferred: datagrams, and room to send. */
 void erdma_wire_drain(ErdmaState *s, uint64_t now_ns);
 /* A frame from the wire.  Returns whether it was ours. */
@@ -227,6 +265,12 @@ void erdma_faults_attach(ErdmaState *s);
 void erdma_inspect_class_init(ObjectClass *oc);
 
 /* erdma-vmstate.c */
+/* Right before or after the engine is made, with its configuration */
+void erdma_vmstate_init(ErdmaState *s, const ErdmaEngineConfig *cfg);
+void erdma_vmstate_exit(ErdmaState *s);
+/* From now on the device cannot migrate, as it is recorded. */
+bool erdma_vmstate_block(ErdmaState *s, Error **errp);
+void erdma_vmstate_unblock(ErdmaState *s);
 extern const VMStateDescription vmstate_erdma;
 
 #endif /* HW_ERDMA_H */
