@@ -31,7 +31,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 LOGS = ROOT / 'build' / 'logs'
 # Quick ones first, so that a mistake is seen soon.
 ORDER = ['style', 'cli', 'unit', 'abi', 'qtest', 'dissector']
-LAST = ['guest', 'semantics', 'matrix', 'hotplug', 'loss', 'faults', 'kernel']
+LAST = ['guest', 'semantics', 'matrix', 'hotplug', 'loss', 'migration',
+        'faults', 'kernel']
 SIGN_OF_LIFE = 60
 LIMIT = int(os.environ.get('ERDMA_SUITE_LIMIT', 90 * 60))
 

@@ -163,15 +163,27 @@ class Agent:
                 raise GuestError("%s: control port: %s" % (self.name, e)) \
                     from e
 
+    def move(self, sock):
+        """The guest has moved: its end of the port is at another socket,
+        which was connected when it arrived.  Commands go on."""
+        with self._lock:
+            old, self._sock = self._sock, sock
+        old.shutdown(socket.SHUT_RDWR)
+
     def _reader(self):
-        buf = b""
+        buf, sock = b"", self._sock
         while True:
             try:
-                data = self._sock.recv(65536)
+                data = sock.recv(65536)
             except OSError:
                 data = b""
             if not data:
-                break
+                with self._lock:
+                    if sock is self._sock:
+                        break
+                    sock.close()
+                    sock = self._sock
+                continue
             buf += data
             while len(buf) >= HEADER.size:
                 magic, kind, ident, length = HEADER.unpack_from(buf)

@@ -50,6 +50,7 @@ class Options:
     addons: list = field(default_factory=list)  # see guestlib/addons.py
     cold: bool = False          # boot, whether or not there is a saved state
     dump: bool = False          # the link's frames go to LOGDIR/guestI.pcap
+    movable: bool = False       # each may migrate, see guestlib/migration.py
     # Emulated links, each "[GUEST:][tx:|rx:]NAME=VALUE,...", see netem.py.
     netem: list = field(default_factory=list)
 
@@ -81,6 +82,7 @@ class Guest:
         self.name, self.ip = machine.name, address(index)
         self._log_mark = 0
         self._netem = {}
+        self.moves = 0
 
     @property
     def qmp(self):
@@ -123,13 +125,36 @@ class Guest:
         elif o.rdma in ("siw", "rxe"):
             self.add_soft_rdma(o.rdma)
 
+    def _nic(self):
+        """Properties of the link's NIC"""
+        nic = self.options.nic
+        return dict({"romfile": ""} if "net" in nic or "e1000" in nic else {},
+                    id="nic0", bus=self.machine.base.port(0), netdev="link0",
+                    mac=mac(self.index))
+
+    def _hca(self, ident="hca0", bus=None, eni="nic0", more=None):
+        """-device's argument for an HCA"""
+        properties = ["erdma", "id=" + ident, "eni=" + eni,
+                      "bus=" + (bus or self.machine.base.port(1))]
+        if self.options.mtu != DEFAULT_MTU:
+            # The driver tells the HCA of changes, not of what it finds.
+            properties.append("mtu=%d" % self.options.mtu)
+        properties += filter(None, [self.options.device if more is None
+                                    else more])
+        return ",".join(properties)
+
+    def device_args(self):
+        """QEMU's arguments for what setup() has plugged"""
+        o = self.options
+        args = ["-device", ",".join([o.nic] + [
+            "%s=%s" % item for item in self._nic().items()])]
+        if o.rdma == "erdma":
+            args += ["-device", self._hca()]
+        return args
+
     def add_nic(self):
         """Plug the link's NIC and bring it up."""
-        o = self.options
-        self.qmp.device_add(o.nic, id="nic0", bus=self.machine.base.port(0),
-                            netdev="link0", mac=mac(self.index),
-                            **({"romfile": ""} if "net" in o.nic or
-                               "e1000" in o.nic else {}))
+        self.qmp.device_add(self.options.nic, **self._nic())
         self.wait_until("[ -e /sys/class/net/eth0 ]", 20,
                         "the NIC did not appear")
         self.bring_up_link()
@@ -168,14 +193,7 @@ class Guest:
     def add_hca(self, ident="hca0", bus=None, eni="nic0", more=None):
         """Plug an erdma HCA and wait for an active port."""
         known = self.rdma_devices()
-        properties = ["erdma", "id=" + ident, "eni=" + eni,
-                      "bus=" + (bus or self.machine.base.port(1))]
-        if self.options.mtu != DEFAULT_MTU:
-            # The driver tells the HCA of changes, not of what it finds.
-            properties.append("mtu=%d" % self.options.mtu)
-        properties += filter(None, [self.options.device if more is None
-                                    else more])
-        self.qmp.device_add_text(",".join(properties))
+        self.qmp.device_add_text(self._hca(ident, bus, eni, more))
         old = "|".join(known) or "-"
         self.wait_until(
             "cat $(ls -d /sys/class/infiniband/* 2>/dev/null | "
@@ -319,7 +337,7 @@ class GuestSet:
         self._machines = []
         # Short: the path of a unix socket has room for 107 characters.
         self.rundir = make_rundir()
-        if o.n > 2:
+        if self._has_hub():
             self._start_hub(base)
         for i in range(1, o.n + 1):
             machine = Machine(base, "guest%d" % i, self.rundir, self.logdir,
@@ -329,7 +347,7 @@ class GuestSet:
                     os.unlink(log)
             self._machines.append(machine)
             machine.start(state)
-            if o.n == 2 and i == 1:
+            if o.n == 2 and i == 1 and not self._has_hub():
                 self._wait_path(self._link_path(2), machine)
         with concurrent.futures.ThreadPoolExecutor(o.n) as pool:
             list(pool.map(self._bring_up, range(1, o.n + 1)))
@@ -349,18 +367,45 @@ class GuestSet:
         self.guests = dict(sorted(self.guests.items()))
 
     def _link_path(self, i):
-        return os.path.join(self.rundir, "link%d" % i)
+        return os.path.join(self.rundir, "link%s" % i)
 
-    def _netdev(self, i):
+    def make_target(self, i):
+        """A machine that guest i can migrate to, not started"""
+        if not self.options.movable:
+            raise GuestError("the guests were not started as movable")
+        guest = self.guests[i]
+        n = guest.moves = guest.moves + 1
+        return Machine(guest.machine.base, "guest%d-%d" % (i, n),
+                       self.rundir, self.logdir, [self._netdev(i, n % 2)],
+                       guest.device_args() + self._extra(i),
+                       self.options.restrict)
+
+    def replace(self, i, machine):
+        """Guest i has moved there: the old one ends."""
+        guest = self.guests[i]
+        self._machines[self._machines.index(guest.machine)] = machine
+        guest.machine.stop()
+        guest.machine = machine
+
+    def _has_hub(self):
+        return self.options.n > 2 or self.options.movable
+
+    def _places(self):
+        """The hub's, two for each guest that may move"""
+        return [(i, place) for i in range(1, self.options.n + 1)
+                for place in range(2 if self.options.movable else 1)]
+
+    def _netdev(self, i, place=0):
         """Two guests are linked directly, more by a hub."""
+        if self._has_hub():
+            return "stream,id=link0,server=off,addr.type=unix,addr.path=%s" \
+                % self._link_path("%d-%d" % (i, place))
         if self.options.n == 1:
             # Nobody is there, but frames must have somewhere to go.
             return "user,id=link0,restrict=on,net=10.9.0.0/24," \
                    "host=10.9.0.254,dhcpstart=10.9.0.200,dns=10.9.0.253"
-        server = self.options.n == 2 and i == 1
         return "stream,id=link0,server=%s,addr.type=unix,addr.path=%s" % (
-            "on" if server else "off",
-            self._link_path(2 if self.options.n == 2 else i))
+            "on" if i == 1 else "off", self._link_path(2))
 
     def _extra(self, i):
         extra = list(self.options.qemu)
@@ -374,13 +419,14 @@ class GuestSet:
         guest depends on another one's process."""
         args = [base.qemu, "-machine", "none", "-nodefaults", "-display",
                 "none", "-monitor", "none"]
-        for i in range(1, self.options.n + 1):
+        for n, (i, place) in enumerate(self._places()):
+            path = self._link_path("%d-%d" % (i, place))
             args += ["-netdev", "stream,id=s%d,server=on,addr.type=unix,"
-                                "addr.path=%s" % (i, self._link_path(i)),
-                     "-netdev", "hubport,id=h%d,hubid=0,netdev=s%d" % (i, i)]
+                                "addr.path=%s" % (n, path),
+                     "-netdev", "hubport,id=h%d,hubid=0,netdev=s%d" % (n, n)]
         self._hub_log = os.path.join(self.logdir, "hub.log")
         self._hub = spawn(args, self._hub_log)
-        self._wait_path(self._link_path(self.options.n), None)
+        self._wait_path(path, None)
 
     def _wait_path(self, path, machine):
         end = time.monotonic() + 20

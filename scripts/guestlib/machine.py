@@ -176,7 +176,8 @@ class Machine:
     def path(self, what):
         return os.path.join(self.rundir, "%s.%s" % (self.name, what))
 
-    def start(self, state=None):
+    def start(self, state=None, incoming=None):
+        """From a saved state, for what comes in (-incoming), or boot."""
         self.restored = state is not None
         args = [self.base.qemu, "-name", self.name, *self.base.machine_args(),
                 "-netdev", "user,id=user0,restrict=%s"
@@ -193,7 +194,9 @@ class Machine:
             args += ["-netdev", netdev]
         args += self.base.boot_args() + self.extra
         if state:
-            args += ["-incoming", "exec:exec zstd -qdc %s" % state]
+            incoming = "exec:exec zstd -qdc %s" % state
+        if incoming:
+            args += ["-incoming", incoming]
         with open(self.qemu_log, "wb") as log:
             log.write((" ".join("'%s'" % a if " " in a else a for a in args)
                        + "\n").encode())
@@ -224,7 +227,7 @@ class Machine:
         return GuestError("%s: %s (log: %s)\n%s" % (self.name, what, where,
                                                     text))
 
-    def _wait_socket(self, what, timeout=20):
+    def wait_socket(self, what, timeout=20):
         end = time.monotonic() + timeout
         while not listens(self.path(what)):
             if not self.alive():
@@ -236,8 +239,8 @@ class Machine:
 
     def connect(self, boot_timeout=BOOT_TIMEOUT):
         """Wait until the guest answers."""
-        self._wait_socket("qmp")
-        self._wait_socket("agent")
+        self.wait_socket("qmp")
+        self.wait_socket("agent")
         try:
             self.qmp = QMP(self.path("qmp"))
         except GuestError as e:

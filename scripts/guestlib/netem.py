@@ -31,6 +31,7 @@ class Netem:
         self.guest, self.queue = guest, queue
         self.id = "netem-" + queue
         self.path = "/objects/" + self.id
+        self.options = dict(options)    # as they were set
         with self._errors():
             guest.qmp.command("object-add", qom_type="filter-netem",
                               id=self.id, netdev=NETDEV, queue=queue,
@@ -45,6 +46,7 @@ class Netem:
         One value may only be allowed once another one is there (ecn-kmin and
         ecn-kmax): those that are refused are tried again after the others.
         """
+        self.options.update(options)
         left = dashed(options)
         while left:
             refused = {}

@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Streams of a device without a guest: what arrives, what is refused."""
+
+import gzip
+import os
+import pathlib
+import random
+import tempfile
+import time
+
+from device import BAR0, Driver, DeviceError, INIT_DONE, Qemu
+
+HERE = pathlib.Path(__file__).resolve().parent
+STORED = HERE / "stream-1.bin"    # compressed
+# Machine and options that the stored stream was made with: for ever.
+STORED_MACHINE = "pc-i440fx-10.0"
+MUTATIONS = 40
+
+# Property, another value, and what the error names
+OTHER = (("max-qp", 1023), ("vectors", 8), ("max-cqe", 1024),
+         ("max-recv-wr", 1024), ("max-mr-size", "1G"), ("ext-db-pages", 99),
+         ("version", 2), ("firmware-version", "0.2.1"), ("atomics", "off"),
+         ("mtt-va", "off"), ("ext-db", "off"), ("cc", "newreno"),
+         ("mtu", 1400), ("udp-port", 99), ("rx-buffer", "1M"),
+         ("go-back-n", "on"))
+
+
+def save(qemu, path):
+    qemu.qmp("migrate", uri="file:" + path)
+    end = time.monotonic() + 60
+    while True:
+        info = qemu.qmp("query-migrate")
+        if info.get("status") == "completed":
+            return
+        if info.get("status") == "failed" or time.monotonic() > end:
+            raise DeviceError("migrate: %s" % info)
+        time.sleep(0.02)
+
+
+def make(binary, work, path, machine="pc"):
+    """A stream of a busy device; returns the driver as it was then."""
+    qemu = Qemu(binary, work, machine=machine)
+    try:
+        driver = Driver(qemu)
+        driver.populate()
+        driver.seen = states(driver)
+        save(qemu, path)
+    finally:
+        qemu.kill()
+    return driver
+
+
+def states(driver):
+    return [(qp["qpn"], qp["state"], qp["rq-pi"], qp["rq-ci"])
+            for qp in driver.objects()]
+
+
+def load(binary, work, path, options="", machine="pc"):
+    """(QEMU, NULL), or (NULL, what it said) when it refuses"""
+    qemu = Qemu(binary, work, options, incoming="defer", machine=machine)
+    try:
+        qemu.qmp("migrate-incoming", uri="file:" + path)
+        end = time.monotonic() + 60
+        while qemu.qmp("query-status")["status"] == "inmigrate":
+            if time.monotonic() > end:
+                raise DeviceError("it takes too long")
+            time.sleep(0.01)
+        return qemu, None
+    except (DeviceError, ValueError, OSError):
+        status = qemu.process.wait(60)
+        if status < 0:
+            raise DeviceError("QEMU ended by signal %d: %s" % (
+                -status, qemu.said())) from None
+        return None, qemu.said()
+
+
+def check_arrived(qemu, old):
+    driver = Driver.attach(qemu, old)
+    if driver.status() & INIT_DONE != INIT_DONE:
+        raise DeviceError("the device is not ready there")
+    if states(driver) != old.seen:
+        raise DeviceError("%s there, %s here" % (states(driver), old.seen))
+    # Commands, interrupts and objects work on.
+    driver.make_qp(5)
+    driver.must("DESTROY_QP", 0, 2, b"\3\0\0\0")
+    driver.must("DEREG_MR", 0, 9, b"\1\0\0\0")
+    qemu.write(BAR0 + 0x10, 1)
+
+
+class Streams:
+    def __init__(self, tap, binary):
+        self.tap, self.binary = tap, binary
+
+    def attempt(self, name, function, *args):
+        print("# progress: " + name, flush=True)
+        try:
+            return self.tap.point(True, name, function(*args))
+        except (DeviceError, OSError, ValueError) as e:
+            return self.tap.point(False, name, str(e))
+
+    def there_and_back(self, work, path):
+        old = make(self.binary, work, path)
+        qemu, said = load(self.binary, work, path)
+        if not qemu:
+            raise DeviceError(said)
+        try:
+            check_arrived(qemu, old)
+        finally:
+            qemu.kill()
+
+    def other(self, work, path, name, value):
+        qemu, said = load(self.binary, work, path, ",%s=%s" % (name, value))
+        if qemu:
+            qemu.kill()
+            raise DeviceError("was accepted")
+        if "property '%s'" % name not in said:
+            raise DeviceError("it does not name the property: " + said)
+
+    def mutated(self, work, path, where):
+        """Bytes of the device's section changed, one after the other"""
+        data = pathlib.Path(path).read_bytes()
+        start = data.index(b"erdma", data.index(b"/erdma") + 1)
+        start = data.index(b"/erdma")
+        end = min(len(data), start + 6000)
+        rand = random.Random(1)
+        bad = os.path.join(work, "bad")
+        for i in range(MUTATIONS):
+            changed = bytearray(data)
+            if where == "cut":
+                changed = changed[:rand.randrange(start, end)]
+            else:
+                for _ in range(rand.randrange(1, 4)):
+                    changed[rand.randrange(start + 20, end)] ^= \
+                        1 << rand.randrange(8)
+            pathlib.Path(bad).write_bytes(changed)
+            qemu, _ = load(self.binary, work, bad)
+            if qemu:
+                qemu.qmp("query-status")
+                qemu.kill()
+
+    def stored(self, work):
+        path = os.path.join(work, "stored")
+        pathlib.Path(path).write_bytes(gzip.decompress(STORED.read_bytes()))
+        now = os.path.join(work, "now")
+        old = make(self.binary, work, now, STORED_MACHINE)
+        qemu, said = load(self.binary, work, path, machine=STORED_MACHINE)
+        if not qemu:
+            raise DeviceError(said)
+        try:
+            check_arrived(qemu, old)
+        finally:
+            qemu.kill()
+
+    def recorded(self, work):
+        qemu = Qemu(self.binary, work, ",record=" + os.path.join(work, "r"))
+        try:
+            save(qemu, os.path.join(work, "no"))
+        except DeviceError as e:
+            if "'record'" in str(e):
+                return
+            raise
+        finally:
+            qemu.kill()
+        raise DeviceError("was accepted")
+
+    def run(self, is_long):
+        with tempfile.TemporaryDirectory(prefix="erdma-mig-") as work:
+            path = os.path.join(work, "stream")
+            if not self.attempt("a stream through a file",
+                                self.there_and_back, work, path):
+                return
+            for name, value in OTHER if is_long else OTHER[:3]:
+                self.attempt("%s=%s is refused" % (name, value), self.other,
+                             work, path, name, value)
+            self.attempt("record= and migration", self.recorded, work)
+            self.attempt("the stored stream of version 1", self.stored, work)
+            if is_long:
+                self.attempt("streams that end too soon", self.mutated, work,
+                             path, "cut")
+                self.attempt("streams with wrong bits", self.mutated, work,
+                             path, "flip")
