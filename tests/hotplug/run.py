@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-# summary: hot-plug, reset, link, MTU and address changes in real guests
+# summary: hot-plug, reset, link and MTU changes in real guests
 """Plugs, unplugs, resets and disturbs the adapter under an unmodified guest.
 
   --short          a selection of a minute; without it when the suite is named
@@ -28,7 +28,6 @@ import test_pairing                                         # noqa: E402,F401
 import test_reset                                           # noqa: E402,F401
 import test_link                                            # noqa: E402,F401
 import test_cases                                           # noqa: E402,F401
-import test_storage                                         # noqa: E402,F401
 
 
 def main():

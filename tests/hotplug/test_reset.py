@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Resets: of the function, of the machine."""
+"""Resets of the function."""
 
 import hotplug
 from hotplug import DRIVER, PCI, Load, plug_test, traffic
@@ -7,7 +7,7 @@ from hotplug import DRIVER, PCI, Load, plug_test, traffic
 FUNCTION = "/sys/bus/pci/devices/" + PCI
 
 
-@plug_test("flr", ("plug", "plug-native"), is_short=True)
+@plug_test("flr", is_short=True)
 def flr(ctx):
     """A function-level reset between unbind and bind."""
     guest = ctx[2]
@@ -38,17 +38,3 @@ def flr_in_use(ctx):
     bad = guest.log_problems()
     for line in bad:
         assert "erdma" in line and "Call Trace" not in line, line
-
-
-@plug_test("system-reset")
-def system_reset(ctx):
-    """The machine's reset button, under traffic."""
-    guest = ctx[2]
-    for i in range(min(hotplug.ROUNDS, 3)):
-        with Load(ctx, ("rping", "write")) as load:
-            guest.reset()
-            load.ended(ctx[1])
-        guest.run("ping -c 1 -W 10 %s" % ctx[1].ip, 30)
-        traffic(ctx)
-        traffic(ctx, server=2, client=1)
-        ctx.figures.rounds += 1

@@ -5,8 +5,6 @@ from guestlib.errors import GuestError
 import hotplug
 from hotplug import AsyncWatch, Load, plug_test, traffic, unplug
 
-EVERYWHERE = ("plug", "plug-native", "plug-pc")
-
 
 def memory(guest):
     """KiB that the kernel has allocated for itself."""
@@ -22,7 +20,7 @@ def resident(guest):
         return int(next(x for x in f if x.startswith("RssAnon:")).split()[1])
 
 
-@plug_test("unplug-idle", EVERYWHERE)
+@plug_test("unplug-idle")
 def unplug_idle(ctx):
     """Rounds with nothing in use; nothing grows."""
     guest = ctx[2]
@@ -57,7 +55,7 @@ def one_round(ctx, names, at):
     ctx.figures.rounds += 1
 
 
-@plug_test("unplug-in-use", EVERYWHERE, is_short=True)
+@plug_test("unplug-in-use", is_short=True)
 def unplug_in_use(ctx):
     """Under rping and perftest, polling and by events, at either end."""
     for i in range(hotplug.ROUNDS):
@@ -81,7 +79,7 @@ def unplug_in_churn(ctx):
     traffic(ctx)
 
 
-@plug_test("nic-and-hca", EVERYWHERE, is_short=True)
+@plug_test("nic-and-hca", ("plug", "plug-pc"), is_short=True)
 def nic_and_hca(ctx):
     """The NIC cannot go before its HCA; both can go and come in order."""
     guest = ctx[2]
