@@ -111,6 +111,9 @@ edits() {
     insert qapi/qom.json \
         "      'filter-redirector':          'FilterRedirectorProperties'," \
         "      'filter-netem':               'FilterNetemProperties',"
+    # It names a netdev, so it has to wait until there are some.
+    insert system/vl.c '        g_str_equal(type, "filter-dump") ||' \
+        '        g_str_equal(type, "filter-netem") ||'
 
     # -object erdma-fault
     insert_file qapi/qom.json '# @FilterRedirectorProperties:' qom-fault.json

@@ -179,6 +179,33 @@ class Net:
         self._dir.cleanup()
 
 
+def command_line(text, commands='quit\n'):
+    return subprocess.run(
+        [QEMU, '-M', 'none', '-accel', 'qtest', '-display', 'none',
+         '-nodefaults', '-monitor', 'stdio',
+         '-netdev', 'hubport,id=n0,hubid=0', '-object',
+         f'filter-netem,id=wire,netdev=n0,queue=tx,{text}'],
+        input=commands, capture_output=True, text=True, check=False,
+        timeout=60)
+
+
+def check_command_line(tap, _net):
+    done = command_line(
+        'rate=1000000000,delay-us=500,limit=125000,loss=0.001,seed=1',
+        ''.join(f'qom-get /objects/wire {name}\n'
+                for name in ('loss', 'delay-us')) + 'quit\n')
+    tap.point(done.returncode == 0 and '\n0.001' in done.stdout and
+              '\n500' in done.stdout and not done.stderr,
+              'the example of docs/congestion-control/netem.md', done)
+    for text, words in (('loss=2', 'loss: must be'),
+                        ('loss=much', 'loss'),
+                        ('burst-enter=0.1', 'burst-leave: must be'),
+                        ('jitter=poisson', "jitter 'poisson': want none")):
+        done = command_line(text)
+        tap.point(done.returncode == 1 and words in done.stderr,
+                  f'refused: -object filter-netem,...,{text}', done)
+
+
 def check_senders(tap, net):
     """What two senders send goes through one queue and one serialiser."""
     net.add(rate=RATE, delay_us=500, limit=7 * LEN)
@@ -328,8 +355,9 @@ def main():
     tap = Tap()
     net = Net(QEMU)
     try:
-        for check in (check_senders, check_other_way, check_run_time,
-                      check_wrong, check_counters, check_seeds):
+        for check in (check_command_line, check_senders, check_other_way,
+                      check_run_time, check_wrong, check_counters,
+                      check_seeds):
             try:
                 check(tap, net)
             except GuestError as error:
