@@ -27,7 +27,7 @@ static const FaultName names_on[] = {
     { "interrupt", ERDMA_FAULT_ON_INTERRUPT },
     { "dma", ERDMA_FAULT_ON_DMA },
     { "timer", ERDMA_FAULT_ON_TIMER },
-    { NULL }
+    { NULL, 0 }
 };
 
 static const FaultName names_action[] = {
@@ -44,7 +44,7 @@ static const FaultName names_action[] = {
     { "interrupt", ERDMA_FAULT_INTERRUPT },
     { "qp-fatal", ERDMA_FAULT_QP_FATAL },
     { "qp-dead", ERDMA_FAULT_QP_DEAD },
-    { NULL }
+    { NULL, 0 }
 };
 
 #define RDMA(_op)       (ERDMA_SUBMOD_RDMA << 8 | ERDMA_CMD_##_op)
@@ -69,7 +69,7 @@ static const FaultName names_command[] = {
     { "alloc-db", COMMON(ALLOC_DB) },
     { "free-db", COMMON(FREE_DB) },
     { "any", ERDMA_FAULT_ANY },
-    { NULL }
+    { NULL, 0 }
 };
 
 static const FaultName names_operation[] = {
@@ -89,7 +89,7 @@ static const FaultName names_operation[] = {
     { "atomic-cas", ERDMA_OP_ATOMIC_CAS },
     { "atomic-faa", ERDMA_OP_ATOMIC_FAA },
     { "any", ERDMA_FAULT_ANY },
-    { NULL }
+    { NULL, 0 }
 };
 
 static const FaultName names_cmd_status[] = {
@@ -101,7 +101,7 @@ static const FaultName names_cmd_status[] = {
     { "size", ERDMA_CMD_ERR_SIZE },
     { "limit", ERDMA_CMD_ERR_LIMIT },
     { "dma", ERDMA_CMD_ERR_DMA },
-    { NULL }
+    { NULL, 0 }
 };
 
 static const FaultName names_wc_status[] = {
@@ -122,7 +122,7 @@ static const FaultName names_wc_status[] = {
     { "send-warrping-err", ERDMA_WC_SEND_WARRPING_ERR },
     { "flush-err", ERDMA_WC_FLUSH_ERR },
     { "retry-exc-err", ERDMA_WC_RETRY_EXC_ERR },
-    { NULL }
+    { NULL, 0 }
 };
 
 static const FaultName names_event[] = {
@@ -131,21 +131,21 @@ static const FaultName names_event[] = {
     { "acc-err", ERDMA_AE_TYPE_ACC_ERR },
     { "cq-err", ERDMA_AE_TYPE_CQ_ERR },
     { "other", ERDMA_AE_TYPE_OTHER },
-    { NULL }
+    { NULL, 0 }
 };
 
 static const FaultName names_queue[] = {
     { "any", ERDMA_FAULT_QUEUE_ANY },
     { "sq", ERDMA_FAULT_QUEUE_SQ },
     { "rq", ERDMA_FAULT_QUEUE_RQ },
-    { NULL }
+    { NULL, 0 }
 };
 
 static const FaultName names_direction[] = {
     { "any", ERDMA_FAULT_READ_WRITE },
     { "read", ERDMA_FAULT_READ },
     { "write", ERDMA_FAULT_WRITE },
-    { NULL }
+    { NULL, 0 }
 };
 
 static const FaultName *const tables[] = {
