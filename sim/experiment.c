@@ -339,6 +339,10 @@ static void warn_of_paths(const Experiment *e, const SimConfig *cfg,
     if (topo->link.limit && topo->link.limit < 2 * cfg->xport.mtu) {
         warn(opaque, "queue", "holds less than two packets");
     }
+    if (e->burst_length && !e->burst_share) {
+        warn(opaque, "burst-length", "without burst-share (0) there are no "
+             "bursts");
+    }
     if (e->link.reorder > 0 && !e->link.reorder_ns) {
         warn(opaque, "reorder-hold", "0: nothing is held back, nothing is "
              "reordered");

@@ -258,13 +258,14 @@ def check_mistakes(tap, lab):
               'complains of a file that is not there', result.stderr)
     path.write_text('rto-min = 10us\nsenders = 2\nsend-jitter = 0\n'
                     'nic-rate = 1Gbit/s\nalgorithm = hpcc_ecn\n'
-                    'duration = 1ms')
+                    'duration = 1ms\nburst-length = 4')
     result = lab('run', 'bad.conf', '--no-plots', '-o', 'warned')
     found = [line for line in result.stderr.splitlines()
              if 'warning: ' in line]
     tap.point(result.returncode == 0 and all(
         any(f'bad.conf:{place}:' in line for line in found) for place in
-        ('1: rto-min', '3: send-jitter', '5: algorithm')) and
+        ('1: rto-min', '3: send-jitter', '5: algorithm',
+         '7: burst-length')) and
               any('bottleneck' in line for line in found) and
               'rto-min' in (lab.scratch / 'warned/summary.md').read_text(),
               'warns by name of what cannot work', result.stderr)
