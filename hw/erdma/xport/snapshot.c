@@ -24,7 +24,7 @@ void *erdma_snap_grow(void *v, uint32_t *n, size_t size)
 /* What erdma_snap_grow() has allocated for @n */
 static size_t capacity(size_t n)
 {
-    size_t cap = n ? 1 : 0;
+    size_t cap = 1;
 
     while (cap < n) {
         cap *= 2;
@@ -41,7 +41,7 @@ uint8_t *erdma_snap_add_bytes(uint8_t **bytes, uint32_t *n_bytes, size_t len)
         *n_bytes = ERDMA_SNAP_MAX_BYTES + 1;
         return NULL;
     }
-    if (capacity(n + len) > capacity(n)) {
+    if (!*bytes || capacity(n + len) > capacity(n)) {
         *bytes = g_realloc(*bytes, capacity(n + len));
     }
     *n_bytes = n + len;
