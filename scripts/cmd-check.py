@@ -11,6 +11,7 @@ build/logs/check-SUITE.log. What a suite needs (QEMU, a guest image) it makes.
   -l, --list    list the suites
   -- ARGUMENTS  passed on to each suite
 
+Suites that wait for nothing, like "fuzz", run beside those with guests.
 Suites marked "on demand" in the list run only when named; "compat",
 "faults", "hotplug", "matrix" and "semantics" do more when named.
 Exit codes: 0 all passed, 1 something failed, 2 wrong usage, 3 the machine
@@ -31,8 +32,11 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 LOGS = ROOT / 'build' / 'logs'
 # Quick ones first, so that a mistake is seen soon.
 ORDER = ['style', 'cli', 'unit', 'abi', 'qtest', 'dissector']
+# These run guests: the processors have nothing to do half of the time.
 LAST = ['guest', 'semantics', 'matrix', 'hotplug', 'loss', 'migration',
         'faults', 'kernel']
+# Suites marked "beside others" take what those leave, with this niceness.
+PATIENCE = 10
 SIGN_OF_LIFE = 60
 LIMIT = int(os.environ.get('ERDMA_SUITE_LIMIT', 90 * 60))
 
@@ -45,6 +49,7 @@ class Suite:
         self.name = script.parent.name
         head = script.read_text().splitlines()[:12]
         self.on_demand = '# on demand' in head
+        self.is_patient = '# beside others' in head
         self.summary = next((line[len('# summary: '):] for line in head
                              if line.startswith('# summary: ')), '')
 
@@ -82,6 +87,9 @@ class Run:
         self.log = LOGS / f'check-{suite.name}.log'
         self.last = ''
         self.over_limit = False
+        self.status = None
+        self.process = None
+        self.thread = None
 
     def note(self, point):
         if not point.passed:
@@ -118,8 +126,31 @@ class Run:
             elif line.strip():
                 explaining = False
 
+    def begin(self):
+        """Run it beside others, until end(), unless that was done."""
+        if not self.thread:
+            self.thread = threading.Thread(target=self.run, daemon=True)
+            self.thread.start()
+
+    def end(self):
+        self.thread.join()
+
+    def stop(self):
+        """At once, from another thread"""
+        if self.thread and self.thread.is_alive() and self.process:
+            os.killpg(self.process.pid, signal.SIGTERM)
+
+    def give_way(self):
+        """To whatever else is running: sessions share by their autogroup."""
+        try:
+            os.setpriority(os.PRIO_PGRP, self.process.pid, PATIENCE)
+            autogroup = pathlib.Path(f'/proc/{self.process.pid}/autogroup')
+            autogroup.write_text(str(PATIENCE))
+        except OSError:
+            pass    # It is only a courtesy, and not every kernel knows it.
+
     def run(self):
-        """Returns the exit status of the suite."""
+        """The exit status of the suite is in self.status then."""
         say(f'check {self.suite.name} (log: {self.log})')
         began = time.monotonic()
         done = threading.Event()
@@ -128,6 +159,9 @@ class Run:
                 stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, text=True,
                 errors='replace', cwd=ROOT, start_new_session=True,
                 env=self.env) as process:
+            self.process = process
+            if self.thread:
+                self.give_way()
             watcher = threading.Thread(target=self.watch,
                                        args=(process, done), daemon=True)
             watcher.start()
@@ -151,7 +185,7 @@ class Run:
         say(f'check {self.suite.name}: {reader.passed} passed, '
             f'{reader.failed} failed{skipped} '
             f'({time.monotonic() - began:.0f} s)')
-        return status
+        self.status = status
 
 
 def parse(argv, suites):
@@ -187,6 +221,26 @@ def parse(argv, suites):
             is_named, args)
 
 
+def run_all(runs):
+    """One after the other; patient ones beside those that run guests."""
+    patient = [run for run in runs if run.suite.is_patient]
+    others = [run for run in runs if not run.suite.is_patient]
+    if not any(run.suite.name in LAST for run in others):
+        others, patient = runs, []
+    try:
+        for run in others:
+            if run.suite.name in LAST:
+                for other in patient:
+                    other.begin()
+            run.run()
+        for run in patient:
+            run.end()
+    except BaseException:
+        for run in patient:
+            run.stop()
+        raise
+
+
 def usage(text):
     print(f'erdma: check: {text} (see ./erdma check -h)', file=sys.stderr)
     sys.exit(2)
@@ -207,7 +261,7 @@ def main():
     LOGS.mkdir(parents=True, exist_ok=True)
     runs = [Run(suite, args, verbose, is_named) for suite in chosen]
     try:
-        statuses = [run.run() for run in runs]
+        run_all(runs)
     except KeyboardInterrupt:
         print('erdma: interrupted', file=sys.stderr)
         return 130
@@ -218,7 +272,7 @@ def main():
           + (f', {skipped} skipped' if skipped else ''), flush=True)
     if not failed and passed:
         return 0
-    return 3 if 3 in statuses else 1
+    return 3 if any(run.status == 3 for run in runs) else 1
 
 
 if __name__ == '__main__':

@@ -51,3 +51,19 @@ ok "TODO excuses nothing" last_line "0 passed, 1 failed"
 suite bad 'echo "$*" >"$ERDMA_CACHE/args"; echo "ok 1 - one"; echo 1..1'
 try "$work/repo/erdma" check bad -- --only x
 ok "arguments reach the suite" grep -qxF -- '--only x' "$ERDMA_CACHE/args"
+
+rm -rf "$work/repo/tests"
+wait_for() { # FILE
+    # shellcheck disable=SC2016 # the suite expands it
+    printf 'n=0; while [ ! -e "$ERDMA_CACHE/%s" ] && [ $n -lt 100 ]; do
+n=$((n + 1)); sleep 0.1; done; [ -e "$ERDMA_CACHE/%s" ]' "$1" "$1"
+}
+suite aside "# beside others
+$(wait_for guests-run) && echo 'ok 1 - one'
+: >\"\$ERDMA_CACHE/aside-ran\"; echo 'not ok 2 - two'; echo 1..2; exit 1"
+suite guest ": >\"\$ERDMA_CACHE/guests-run\"
+$(wait_for aside-ran) && echo 'ok 1 - one'; echo 1..1"
+try "$work/repo/erdma" check
+ok "a patient suite runs beside guests" last_line "2 passed, 1 failed"
+ok "and a failure there is one" exits 1
+rm -f "$ERDMA_CACHE/guests-run" "$ERDMA_CACHE/aside-ran"

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 # summary: fuzzers of the gates, a minute each
+# beside others
 """Runs the fuzzers with libFuzzer, ASan and UBSan (clang).
 
   --seconds N    each, 60 without
