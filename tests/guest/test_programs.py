@@ -5,8 +5,8 @@ import re
 import time
 
 from guestlib.errors import GuestError
-from guestlib.programs import (perftest_bandwidth, perftest_latency,
-                               run_pair, wait_listening)
+from guestlib.programs import (PERFTEST_SET_UP, perftest_bandwidth,
+                               perftest_latency, run_pair, wait_listening)
 from suite import test
 
 ALL = ("erdma", "siw", "rxe")
@@ -20,18 +20,11 @@ def pair(ctx, server, client, timeout=90, server_ends=True):
 
 def perftest_pair(ctx, command, timeout):
     """One run, or two if perftest's own set-up or tear-down went wrong.
-
-    perftest's client may connect before its server listens (they last meet
-    before the server begins with that), and its retry then uses what it has
-    freed already: create_rdma_cm_connection(), rdma_cm_client_connection().
-    With rxe and siw it fails now and then, too. Nothing but its own words for
-    that is excused.
-    """
+    Nothing but its own words for that is excused."""
     client = "%s %s" % (command, ctx[1].ip)
     outcome = run_pair(ctx[1], ctx[2], command, client, timeout)
     problem = outcome.problem
-    if problem and re.search("CM event|connect RDMA CM|exchange data",
-                             problem):
+    if problem and re.search(PERFTEST_SET_UP, problem):
         print("# again, since %s: %s" % (command, problem), flush=True)
         return pair(ctx, command, client, timeout)
     assert not problem, problem

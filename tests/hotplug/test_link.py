@@ -24,7 +24,7 @@ def set_link(guest, is_up):
 def link_of_nic(ctx):
     """set_link: nothing passes, and then goes on where it was."""
     guest = ctx[2]
-    with Load(ctx, ("rping", "send")) as load:
+    with Load(ctx, ("send", "rping")) as load:
         for _ in range(hotplug.ROUNDS):
             before = guest.hca_stats()
             set_link(guest, False)
@@ -63,7 +63,7 @@ def interface_down(ctx):
 @plug_test("mtu-in-use", is_short=True)
 def mtu_in_use(ctx):
     """The MTU changes under traffic, at one end and then at both."""
-    with Load(ctx, ("rping", "write")) as load:
+    with Load(ctx, ("write", "rping")) as load:
         for _ in range(hotplug.ROUNDS):
             for value in (1400, 4000, 1500):
                 for guest in (ctx[1], ctx[2]):

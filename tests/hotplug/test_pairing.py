@@ -70,7 +70,7 @@ def unbind_in_use(ctx):
     """unbind and bind under traffic."""
     guest = ctx[2]
     for _ in range(hotplug.ROUNDS):
-        with Load(ctx, ("rping", "send")) as load:
+        with Load(ctx, ("send", "rping")) as load:
             guest.run("p=%s; echo $p > %s/unbind; echo $p > %s/bind"
                       % (PCI, DRIVER, DRIVER), hotplug.PATIENCE)
             load.ended(guest)
@@ -85,7 +85,7 @@ def rmmod_in_use(ctx):
     time: the driver can let go of them, and they end."""
     guest = ctx[2]
     for _ in range(hotplug.ROUNDS):
-        with Load(ctx, ("rping", "churn")) as load:
+        with Load(ctx, ("churn", "rping")) as load:
             guest.run("rmmod erdma; modprobe erdma", hotplug.PATIENCE)
             load.ended(guest)
         guest.wait_active()

@@ -28,7 +28,7 @@ def flr_in_use(ctx):
     handler for it: its next command times out, it gives the device up, and
     unbinding and binding it again makes all good."""
     guest = ctx[2]
-    with Load(ctx, ("rping", "send")) as load:
+    with Load(ctx, ("send", "rping")) as load:
         guest.run("echo 1 > %s/reset" % FUNCTION)
         load.stop()
     guest.run("p=%s; echo $p > %s/unbind; echo $p > %s/bind"

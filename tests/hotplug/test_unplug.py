@@ -59,7 +59,7 @@ def one_round(ctx, names, at):
 def unplug_in_use(ctx):
     """Under rping and perftest, polling and by events, at either end."""
     for i in range(hotplug.ROUNDS):
-        one_round(ctx, ("rping", "write"), 2 - i % 2)
+        one_round(ctx, ("write", "rping"), 2 - i % 2)
     traffic(ctx)
 
 

@@ -4,12 +4,11 @@ the right bytes where it can tell."""
 
 import re
 
-from guestlib.programs import run_pair
+from guestlib.programs import PERFTEST_SET_UP, run_pair
 
 TIMEOUT = 240
-# perftest's own set-up and tear-down, see tests/guest/test_programs.py; and
-# what a lost packet of RDMA_CM's TCP connection does to it.
-SET_UP = "CM event|connect RDMA CM|exchange data|does not listen"
+# What a lost packet of RDMA_CM's TCP connection does to perftest, too
+SET_UP = PERFTEST_SET_UP + "|does not listen"
 ATTEMPTS = 3
 
 
