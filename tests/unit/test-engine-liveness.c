@@ -8,6 +8,7 @@
 
 #include "qemu/osdep.h"
 #include "qp-rig.h"
+#include "seeds.h"
 #include "xport/conn.h"
 
 #define N_PAIRS     4
@@ -227,16 +228,7 @@ static void run_case(unsigned seed)
 
 static void test_liveness(void)
 {
-    const char *only = g_getenv("ERDMA_SEED");
-    unsigned seed;
-
-    if (only) {
-        run_case(g_ascii_strtoull(only, NULL, 10));
-        return;
-    }
-    for (seed = 0; seed < N_CASES; seed++) {
-        run_case(seed);
-    }
+    for_seeds(N_CASES, run_case);
 }
 
 int main(int argc, char **argv)

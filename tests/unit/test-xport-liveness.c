@@ -11,10 +11,10 @@
 
 #include "qemu/osdep.h"
 #include "xport/conn.h"
+#include "seeds.h"
 #include "xport-rig.h"
 
 #define N_CASES     150
-/* ERDMA_CASES=n: fewer; ERDMA_SEED=n: only this one */
 
 typedef struct Owner {
     bool is_waiting;            /* said "not ready", has to resume */
@@ -328,18 +328,7 @@ static void run_case(unsigned seed)
 
 static void test_liveness(void)
 {
-    const char *only = g_getenv("ERDMA_SEED");
-    const char *limit = g_getenv("ERDMA_CASES");
-    unsigned n_cases = limit ? atoi(limit) : N_CASES;
-    unsigned seed;
-
-    if (only) {
-        run_case(g_ascii_strtoull(only, NULL, 10));
-        return;
-    }
-    for (seed = 0; seed < n_cases; seed++) {
-        run_case(seed);
-    }
+    for_seeds(N_CASES, run_case);
 }
 
 int main(int argc, char **argv)
