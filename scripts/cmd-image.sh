@@ -92,7 +92,7 @@ entry=guest-$what-$series-$user_key-$kernel_key
 if [ -n "$addon" ] && [ ! -e "$root/guest-driver/addons/$addon.list" ]; then
     # It has no modules: the same for all kernels of the suite.
     kernel_entry=
-    entry=guest-$what-disk-$suite-$user_key
+    entry=guest-addon-$addon-disk-$suite-$user_key
 fi
 
 if [ -n "$only_path" ]; then

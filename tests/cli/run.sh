@@ -56,5 +56,6 @@ ok "it works through a symbolic link" says "$root/build/qemu/"
 . "$here/machine.sh"
 . "$here/overlay.sh"
 . "$here/check.sh"
+. "$here/outcomes.sh"
 
 done_testing

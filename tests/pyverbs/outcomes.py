@@ -12,6 +12,8 @@ from guestlib.errors import GuestError
 HERE = pathlib.Path(__file__).resolve().parent
 OUTCOMES = ('pass', 'skip', 'fail', 'error', 'crash', 'stuck')
 TIMEOUT = 900
+# Debian's release for the user space, with each kernel: its rdma-core's tests
+SUITE = 'trixie'
 COMPAT = '6.12-compat'
 HEAD = """# SPDX-License-Identifier: GPL-2.0-or-later
 # How rdma-core's tests end: outcome, test, reason.  Made by

@@ -38,8 +38,9 @@ def run(tap, name, args):
     mode = outcomes.Mode(name)
     print(f'# progress: {name}', flush=True)
     try:
-        with GuestSet(Options(n=1, kernel=mode.kernel, restrict=True,
-                              addons=['pyverbs']), say=tap.diag,
+        options = Options(n=1, kernel=mode.kernel, suite=outcomes.SUITE,
+                          restrict=True, addons=['pyverbs'])
+        with GuestSet(options, say=tap.diag,
                       logdir=f'{paths.BUILD}/logs/pyverbs-{name}') as guests:
             found = mode.run(guests[1], args.names)
             if args.write:
