@@ -2,9 +2,12 @@
 """What QEMU shows of the adapter is what the guest's driver shows of it."""
 
 import json
+import re
 import signal
+import subprocess
 import time
 
+from guestlib import paths
 from guestlib.adapter import Adapter
 from guestlib.programs import wait_listening
 from suite import test
@@ -57,16 +60,80 @@ def expect_same(ctx, guest, objects):
               "%s\n%s" % (mrs, objects["mrs"]))
 
 
+# The driver's counters, and QEMU's.
+COUNTERS = (("tx_reqs_cnt", "tx-requests"), ("tx_packets_cnt", "tx-packets"),
+            ("tx_bytes_cnt", "tx-bytes"), ("rx_packets_cnt", "rx-packets"),
+            ("rx_bytes_cnt", "rx-bytes"))
+# No limit on speed drops anything; the rest is what the device dropped.
+ALWAYS_0 = ("tx_disable_drop_cnt", "tx_bps_limit_drop_cnt",
+            "tx_pps_limit_drop_cnt", "rx_bps_limit_drop_cnt",
+            "rx_pps_limit_drop_cnt")
+
+
 def expect_counters(ctx, guest):
     """Nothing moves, so both ways of asking tell of the same moment."""
     inside = rdma(guest, "statistic show")[0]
     outside = adapter(guest).get("stats")
-    for driver, device in (("tx_reqs_cnt", "tx-requests"),
-                           ("tx_packets_cnt", "tx-packets"),
-                           ("rx_packets_cnt", "rx-packets")):
+    for driver, device in COUNTERS:
         ctx.point(int(inside[driver]) == outside[device] > 0,
                   "%s: %s" % (guest.name, driver),
                   "%s and %s" % (inside[driver], outside[device]))
+    drops = sum(n for name, n in outside.items() if name.startswith("drop-"))
+    ctx.point(int(inside["rx_disable_drop_cnt"]) == drops and
+              not any(int(inside[name]) for name in ALWAYS_0),
+              "%s: what is dropped" % guest.name,
+              "%s and %s" % (inside, outside))
+
+
+def tables(text):
+    """{title: {heading: [cells]}} of what ./erdma inspect shows"""
+    found = {}
+    for part in text.split("\n\n"):
+        title, *lines = part.splitlines()
+        rows = [line.split() for line in lines if line.startswith("  ")]
+        # What follows in the same part is of connections.
+        rows = [row for row in rows if len(row) == len(rows[0])]
+        found[title.partition(":")[0]] = dict(zip(rows[0], zip(*rows[1:])))
+    return found
+
+
+def inspect_text(guest, *parts):
+    """What the command prints; the guest's other monitor is taken."""
+    result = subprocess.run(
+        [paths.ERDMA, "inspect", "--qmp", guest.machine.path("watch"),
+         "--device", "hca0", *parts], text=True, timeout=60, check=False,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    assert result.returncode == 0, result.stdout
+    return result.stdout
+
+
+def expect_shown(ctx, guest):
+    """What people read has the driver's numbers, too."""
+    text = inspect_text(guest, "qps", "cqs", "mrs")
+    shown = tables(text)
+    qps, cqs, mrs = (user_objects(guest, kind) for kind in ("qp", "cq", "mr"))
+    for what, here, there in (
+            ("QPN", shown["queue pairs"]["QPN"],
+             [str(qp["lqpn"]) for qp in qps]),
+            ("STATE", shown["queue pairs"]["STATE"],
+             [qp["state"].lower() for qp in qps]),
+            ("CQN", shown["completion queues"]["CQN"],
+             shown["queue pairs"]["SCQ"]),
+            ("KEY", shown["memory regions"]["KEY"],
+             ["0x%08x" % int(mr["lkey"], 16) for mr in mrs]),
+            ("LENGTH", shown["memory regions"]["LENGTH"],
+             [str(mr["mrlen"]) for mr in mrs])):
+        ctx.point(sorted(here) == sorted(there) and here,
+                  "%s: inspect shows %s" % (guest.name, what),
+                  "%s\n%s" % (there, text))
+    ctx.point(len(cqs) == len(shown["completion queues"]["CQN"]),
+              "%s: inspect shows the CQs" % guest.name, str(cqs))
+    text = inspect_text(guest, "stats")
+    inside = rdma(guest, "statistic show")[0]
+    ctx.point(all(re.search(r"^ +%s +%s$" % (device, inside[driver]), text,
+                            re.M) for driver, device in COUNTERS),
+              "%s: inspect shows the counters" % guest.name,
+              "%s\n%s" % (inside, text))
 
 
 @test("inspect")
@@ -88,6 +155,7 @@ def inspect(ctx):
         for guest, objects in zip((ctx[1], ctx[2]), found):
             expect_same(ctx, guest, objects)
             expect_counters(ctx, guest)
+            expect_shown(ctx, guest)
             ctx.point(objects["device"]["ready"] and
                       objects["device"]["guest-errors"] == 0,
                       "%s: device" % guest.name, str(objects["device"]))
