@@ -15,6 +15,23 @@ from .errors import GuestError
 # it fails now and then, too.
 PERFTEST_SET_UP = "CM event|connect RDMA CM|exchange data"
 
+# ib_send_bw -e: a client that is the number of the server's receives ahead
+# sleeps until a completion comes, but what it needs is credit, which the
+# server writes and which completes nothing.  All but the last message of each
+# queue pair are through then, and after 120 s the server says so.
+PERFTEST_STALL = r"Total Received=(\d+), Total Iters \w+=(\d+)"
+PERFTEST_STALL_SECONDS = 150
+
+
+def perftest_stalled(command, problem):
+    """Did this run end so?"""
+    found = re.search(PERFTEST_STALL, problem)
+    if not found or not re.search(r"ib_send_bw.* -e\b", command):
+        return False
+    qps = re.search(r" -q (\d+)", command)
+    missing = int(found.group(2)) - int(found.group(1))
+    return 1 <= missing <= (int(qps.group(1)) if qps else 1)
+
 
 @dataclass
 class Outcome:
@@ -51,7 +68,8 @@ def run_pair(server_guest, client_guest, server, client, timeout=60,
         c = client_guest.run(client, timeout, check=False, merge=True)
         seconds = time.monotonic() - began
         if c.timed_out:
-            problem = "the client took more than %d s" % timeout
+            problem = "the client took more than %d s; the server: %s" % (
+                timeout, _last_words(daemon.output()))
         elif not c.ok:
             problem = "the client ended with status %d: %s; the server: %s" % (
                 c.status, _last_words(c.out), _last_words(daemon.output()))
@@ -85,7 +103,8 @@ def _last_words(text):
     """
     lines = [x.strip() for x in text.splitlines() if x.strip().strip("-")]
     complaints = [x for x in lines if re.search(
-        r"error|fail|could|unable|invalid|status|unexpected", x, re.I)]
+        r"error|fail|could|unable|invalid|status|unexpected|received=", x,
+        re.I)]
     return " / ".join(complaints[:4] + lines[-2:])[-500:]
 
 
