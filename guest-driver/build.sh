@@ -9,7 +9,8 @@
 # compiler or kernel takes part.  The result is one directory:
 #
 #   vmlinux            uncompressed kernel, for -kernel (PVH entry)
-#   modules.cpio.zst   initramfs part with /usr/lib/modules/VERSION
+#   modules.cpio.zst   initramfs part with /usr/lib/modules/VERSION; it also
+#                      has the modules of tests/guest/modules
 #   addon-*.cpio.zst   more modules, those of addons/*.list
 #   version            the kernel's full version
 #   config             the kernel's configuration
@@ -48,5 +49,6 @@ debian_root "$out" "$suite" \
     --extract-hook="upload $here/chroot-build.sh /chroot-build.sh" \
     --extract-hook="upload $here/modules.list /modules.list" \
     --extract-hook="copy-in $here/addons /" \
+    --extract-hook="copy-in $root/tests/guest/modules /" \
     --extract-hook="chroot \"\$1\" /bin/sh /chroot-build.sh"
 need_results "$out" vmlinux modules.cpio.zst version sources.sha256

@@ -43,8 +43,10 @@ dpkg-deb --fsys-tarfile "/debs/linux-source-${number}_"*.deb |
         "linux-source-$number/drivers/infiniband/sw/siw/*"
 
 echo "== modules"
-cp -r "$src/hw/erdma" "$src/sw/siw" $work/
-printf 'obj-m += erdma/ siw/\n' > $work/Kbuild
+cp -r "$src/hw/erdma" "$src/sw/siw" /modules/* $work/
+own=$(ls /modules)
+(cd $work && printf 'obj-m += %s/\n' *) > /Kbuild
+mv /Kbuild $work/
 [ -e /proc/self ] || mount -t proc proc /proc
 # The two symbols are off in Debian's configuration.  On make's command line
 # they switch the drivers' own, untouched Makefiles on.
@@ -118,7 +120,7 @@ deps()
         awk '$1 == "insmod" { print $2 }'
 }
 wanted=$(grep -v '^#' /modules.list)
-for m in erdma siw; do
+for m in erdma siw $own; do
     strip --strip-debug -o "$tree/updates/$m.ko" "$work/$m/$m.ko"
     modinfo "$tree/updates/$m.ko"
     wanted="$wanted $(modinfo -F depends "$tree/updates/$m.ko" | tr , ' ')"

@@ -85,7 +85,8 @@ else
     what=image
 fi
 # Compat mode is user space.
-kernel_key=$(key "$root"/guest-driver/*.* "$root/guest-driver/addons" "$recipe")
+kernel_key=$(key "$root"/guest-driver/*.* "$root/guest-driver/addons" \
+    "$root/tests/guest/modules" "$recipe")
 kernel_entry=guest-kernel-$series-$kernel_key
 [ "$suite" = "$own_suite" ] || what=$what-$suite
 entry=guest-$what-$series-$user_key-$kernel_key

@@ -21,6 +21,7 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "guest"))
 
 import suite                                                    # noqa: E402
+from kverbs import kernel_verbs                                 # noqa: E402
 from tap import Tap                                             # noqa: E402
 import test_driver                                              # noqa: E402
 import test_programs                                            # noqa: E402
@@ -98,6 +99,11 @@ def atomics(ctx, cell):
     perftest(ATOMIC_RUNS)(ctx, cell)
 
 
+def kernel_qps(ctx, _cell):
+    """The kernel's own QPs: its driver differs from kernel to kernel."""
+    kernel_verbs(ctx)
+
+
 def unbind_bind(ctx, _cell):
     test_driver.unbind_bind(ctx)
 
@@ -112,7 +118,7 @@ def register(cells, is_short):
              ("perftest", perftest(RUNS))]
     if not is_short:
         tests += [("perftest-more", perftest(MORE_RUNS)),
-                  ("atomics", atomics)]
+                  ("atomics", atomics), ("kernel-qps", kernel_qps)]
     tests += [("unbind-bind", unbind_bind), ("rmmod-modprobe", rmmod_modprobe)]
     del suite.TESTS[:]
     for cell in cells:

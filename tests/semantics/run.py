@@ -20,6 +20,7 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "guest"))
 
 import suite                                                    # noqa: E402
+from kverbs import kernel_verbs                                 # noqa: E402
 from guestlib.adapter import Adapter                            # noqa: E402
 from tap import Tap                                             # noqa: E402
 from test_verbs import verbs_check                              # noqa: E402
@@ -143,6 +144,11 @@ def contexts(ctx):
     assert found and int(found.group(1)) == DOORBELL_PAGES // 3 - 1, out
 
 
+def kernel(ctx):
+    """The kernel's own queue pairs"""
+    kernel_verbs(ctx)
+
+
 def no_receive(ctx):
     verbs_check(ctx, "no-receive", server=1, client=1)
 
@@ -153,6 +159,7 @@ TESTS = (
     ("cq-entries", "pair", False, cq_entries),
     ("memory", "pair", False, memory(KINDS)),
     ("memory-short", "pair", None, memory(SHORT_KINDS)),
+    ("kernel", "pair", True, kernel),
     ("sweep-mtu1400", "pair", True, sweep(1400)),
     ("sweep-mtu1500", "pair", False, sweep(1500)),
     ("sweep-mtu8500", "pair", False, sweep(8500)),
