@@ -174,9 +174,13 @@ class Guest:
         return time.monotonic() - began
 
     def reset(self):
-        """Reset the machine and wait until NIC and HCA, which stay plugged,
-        can be used again."""
+        """Reset the machine, see restarted()."""
         self.machine.reset()
+        self.restarted()
+
+    def restarted(self):
+        """The guest has booted again: wait until NIC and HCA, which stay
+        plugged, can be used again."""
         self._log_mark = 0
         self.machine.agent.setup(self.name)
         self.run("grep -l %s /sys/class/net/*/address | cut -d/ -f5 | "

@@ -266,16 +266,21 @@ class Machine:
                 raise self.fail("the guest did not boot within %d s"
                                 % timeout)
 
-    def reset(self, boot_timeout=BOOT_TIMEOUT):
-        """Press the reset button; returns when the guest has booted again.
-        What was running is gone."""
-        self.agent.close()
+    def reset(self):
+        """Press the reset button; returns when the guest has booted again."""
         self.qmp.command("set-action", reboot="reset")      # not -no-reboot
-        self.qmp.command("system_reset")
+        self.restart(lambda: self.qmp.command("system_reset"))
+
+    def restart(self, how, boot_timeout=BOOT_TIMEOUT):
+        """Call how(), which makes the guest boot again, and return when it
+        has.  What was running is gone."""
+        agent, self.agent = self.agent, None
+        agent.close()
+        how()
         self.agent = Agent(self.path("agent"), self.name)
         self._wait_boot(boot_timeout)
         if not self.agent.wait_ready(30, self.alive):
-            raise self.fail("the guest does not answer after its reset")
+            raise self.fail("the guest does not answer after its restart")
 
     def _finish_restore(self):
         end = time.monotonic() + 60

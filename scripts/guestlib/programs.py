@@ -13,7 +13,8 @@ from .errors import GuestError
 # with that), and its retry then uses what it has freed already:
 # create_rdma_cm_connection(), rdma_cm_client_connection().  With rxe and siw
 # it fails now and then, too.
-PERFTEST_SET_UP = "CM event|connect RDMA CM|exchange data"
+PERFTEST_SET_UP = ("CM event|(connect|create) RDMA CM|exchange data|"
+                   "Failed to sync")
 
 # ib_send_bw -e: a client that is the number of the server's receives ahead
 # sleeps until a completion comes, but what it needs is credit, which the

@@ -83,6 +83,13 @@ class Context:
             set_name, time.monotonic() - began), flush=True)
         self.guests, self.set_name = guests, set_name
 
+    def renew(self):
+        """Other guests, whatever state these are in."""
+        name, guests = self.set_name, self.guests
+        self.guests = self.set_name = None
+        guests.stop()
+        self.need(name)
+
     def release(self):
         """Stop the guests; what their kernels complain about is a failure."""
         if not self.guests:

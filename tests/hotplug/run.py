@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-# summary: hot-plug, reset, link and MTU changes in real guests
+# summary: hot-plug, reset, link, MTU and address changes in real guests
 """Plugs, unplugs, resets and disturbs the adapter under an unmodified guest.
 
   --short          a selection of a minute; without it when the suite is named
-  --rounds N       of the tests that repeat themselves (10; --short: 1)
-  --cycles N       of what is repeated thousands of times (1000; --short: 50)
+  --rounds N       of each test (each has its own number; --short: 1 of most)
   --markdown FILE  the table of docs/hotplug.md
   --list           list the tests
   NAME...          only these (or how they begin)
@@ -27,6 +26,7 @@ import test_unplug              # noqa: E402,F401  they register themselves
 import test_pairing                                         # noqa: E402,F401
 import test_reset                                           # noqa: E402,F401
 import test_link                                            # noqa: E402,F401
+import test_storage                                         # noqa: E402,F401
 import test_cases                                           # noqa: E402,F401
 
 
@@ -35,7 +35,6 @@ def main():
     parser.add_argument("--short", action="store_true",
                         default=not os.environ.get("ERDMA_CHECK_NAMED", "1"))
     parser.add_argument("--rounds", type=int)
-    parser.add_argument("--cycles", type=int)
     parser.add_argument("--markdown", type=pathlib.Path)
     parser.add_argument("--list", action="store_true")
     parser.add_argument("names", nargs="*")
@@ -50,8 +49,7 @@ def main():
         parser.error("no such test: " + ", ".join(unknown))
     if args.short and not args.names:
         suite.TESTS[:] = [t for t in suite.TESTS if t[0] in hotplug.SHORT]
-    hotplug.ROUNDS = args.rounds or (1 if args.short else 10)
-    hotplug.CYCLES = args.cycles or (50 if args.short else 1000)
+    hotplug.ROUNDS, hotplug.IS_SHORT = args.rounds, args.short
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     tap = Tap()
     suite.run(tap, "erdma", args.names)

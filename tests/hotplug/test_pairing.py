@@ -17,11 +17,11 @@ def waits(guest):
     assert not guest.rdma_devices(), guest.rdma_devices()
 
 
-@plug_test("hca-before-nic", is_short=True)
+@plug_test("hca-before-nic", ("plug", "plug-native"), is_short=True)
 def hca_before_nic(ctx):
     """The NIC's driver comes after the HCA: the probe waits for it."""
     guest = ctx[2]
-    for _ in range(hotplug.ROUNDS):
+    for _ in range(ctx.rounds):
         unplug(ctx, guest)
         nic = guest.run("p=%s; echo $p; echo $p > %s/unbind" % (ETH, NIC)) \
             .out.strip()
@@ -43,7 +43,7 @@ def hca_before_nic(ctx):
 def wrong_mac(ctx):
     """An HCA whose address no NIC has waits; with the NIC it comes up."""
     guest = ctx[2]
-    for _ in range(hotplug.ROUNDS):
+    for _ in range(ctx.rounds):
         unplug(ctx, guest)
         for port in ("port1", "port2"):
             guest.qmp.command("netdev_add", type="hubport", id=port, hubid=7)
@@ -69,11 +69,11 @@ def wrong_mac(ctx):
 def unbind_in_use(ctx):
     """unbind and bind under traffic."""
     guest = ctx[2]
-    for _ in range(hotplug.ROUNDS):
+    for _ in range(ctx.rounds):
         with Load(ctx, ("send", "rping")) as load:
             guest.run("p=%s; echo $p > %s/unbind; echo $p > %s/bind"
                       % (PCI, DRIVER, DRIVER), hotplug.PATIENCE)
-            load.ended(guest)
+            load.lost(guest)
         guest.wait_active()
         ctx.figures.rounds += 1
     traffic(ctx)
@@ -84,10 +84,10 @@ def rmmod_in_use(ctx):
     """rmmod while programs have the device open and events come all the
     time: the driver can let go of them, and they end."""
     guest = ctx[2]
-    for _ in range(hotplug.ROUNDS):
+    for _ in range(ctx.rounds):
         with Load(ctx, ("churn", "rping")) as load:
             guest.run("rmmod erdma; modprobe erdma", hotplug.PATIENCE)
-            load.ended(guest)
+            load.lost(guest)
         guest.wait_active()
         ctx.figures.rounds += 1
     traffic(ctx)
@@ -102,8 +102,8 @@ def rescan_polled(ctx):
     guest.run("d=$(readlink -f /sys/bus/pci/devices/%s); "
               "for i in $(seq %d); do echo 1 > $d/remove; "
               "echo 1 > /sys/bus/pci/rescan; done"
-              % (PCI, hotplug.ROUNDS * 3), hotplug.PATIENCE * hotplug.ROUNDS)
-    ctx.figures.rounds += 3 * hotplug.ROUNDS
+              % (PCI, ctx.rounds * 3), hotplug.PATIENCE * ctx.rounds)
+    ctx.figures.rounds += 3 * ctx.rounds
     guest.wait_active()
     text = guest.run("verbs-churn devices 1").out
     assert text.split()[-1].startswith("erdma_"), text
