@@ -28,8 +28,10 @@ warn="-Wall -Wextra -Wno-unused-parameter -Werror"
 gcc -O2 $warn -static -s -o $tree/usr/sbin/agent /build/agent.c
 for d in /build/programs/*/; do
     name=$(basename "$d")
+    common=
+    ! grep -q '"../common.h"' "$d"*.c || common=/build/programs/common.c
     # shellcheck disable=SC2086
-    gcc -O2 $warn -s -pthread -o "$tree/usr/bin/$name" "$d"*.c \
+    gcc -O2 $warn -s -pthread -o "$tree/usr/bin/$name" "$d"*.c $common \
         -Wl,--as-needed -lrdmacm -libverbs
 done
 # shellcheck disable=SC2086

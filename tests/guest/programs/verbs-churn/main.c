@@ -17,14 +17,12 @@
 #include <errno.h>
 #include <infiniband/verbs.h>
 #include <inttypes.h>
-#include <rdma/rdma_cma.h>
-#include <stdarg.h>
-#include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "../common.h"
 
 #define MAX_COUNT   1000000
 #define N_SLOTS     1024
@@ -39,44 +37,12 @@ typedef struct Offer {
 
 static uint64_t slots[N_SLOTS];
 
-static void __attribute__((format(printf, 1, 2), noreturn))
-die(const char *format, ...)
-{
-    va_list ap;
-
-    fprintf(stderr, "verbs-churn: ");
-    va_start(ap, format);
-    vfprintf(stderr, format, ap);
-    va_end(ap);
-    fprintf(stderr, "\n");
-    exit(1);
-}
-
-static void need(bool is_good, const char *what)
-{
-    if (!is_good) {
-        die("%s: %m", what);
-    }
-}
-
 static double now(void)
 {
     struct timespec t;
 
     clock_gettime(CLOCK_MONOTONIC, &t);
     return t.tv_sec + t.tv_nsec / 1e9;
-}
-
-static struct rdma_addrinfo *address(const char *host, const char *port,
-                                     int flags)
-{
-    struct rdma_addrinfo hints = {
-        .ai_flags = flags, .ai_port_space = RDMA_PS_TCP,
-    };
-    struct rdma_addrinfo *info;
-
-    need(!rdma_getaddrinfo(host, port, &hints, &info), "rdma_getaddrinfo");
-    return info;
 }
 
 static struct ibv_qp_init_attr qp_attr(struct ibv_cq *cq)
@@ -295,19 +261,6 @@ static int watch(unsigned seconds)
         usleep(1000);
     }
     return 0;
-}
-
-static uint64_t number(const char *text, uint64_t min, uint64_t max)
-{
-    uint64_t n;
-    char rest;
-
-    if (*text < '0' || *text > '9' ||
-        sscanf(text, "%" SCNu64 "%c", &n, &rest) != 1 || n < min || n > max) {
-        die("'%s' is not a number from %" PRIu64 " to %" PRIu64, text, min,
-            max);
-    }
-    return n;
 }
 
 int main(int argc, char **argv)

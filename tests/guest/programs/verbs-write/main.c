@@ -18,15 +18,13 @@
 #include <errno.h>
 #include <infiniband/verbs.h>
 #include <inttypes.h>
-#include <rdma/rdma_cma.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
+
+#include "../common.h"
 
 #define MAX_BYTES (256u << 20)
 #define MAX_COUNT 1000000
@@ -48,26 +46,6 @@ typedef struct End {
     struct ibv_mr *mr;
     uint8_t *mem;
 } End;
-
-static void __attribute__((format(printf, 1, 2), noreturn))
-die(const char *format, ...)
-{
-    va_list ap;
-
-    fprintf(stderr, "verbs-write: ");
-    va_start(ap, format);
-    vfprintf(stderr, format, ap);
-    va_end(ap);
-    fprintf(stderr, "\n");
-    exit(1);
-}
-
-static void need(bool is_good, const char *what)
-{
-    if (!is_good) {
-        die("%s: %m", what);
-    }
-}
 
 /* The event stays the caller's, who acks it. */
 static struct rdma_cm_event *next_event(End *end,
@@ -131,18 +109,6 @@ static struct rdma_conn_param with(const Offer *offer)
         .responder_resources = 1, .initiator_depth = 1,
         .retry_count = 7, .rnr_retry_count = 7,
     };
-}
-
-static struct rdma_addrinfo *address(const char *host, const char *port,
-                                     int flags)
-{
-    struct rdma_addrinfo hints = {
-        .ai_flags = flags, .ai_port_space = RDMA_PS_TCP,
-    };
-    struct rdma_addrinfo *info;
-
-    need(!rdma_getaddrinfo(host, port, &hints, &info), "rdma_getaddrinfo");
-    return info;
 }
 
 static int serve(const char *port)
@@ -305,19 +271,6 @@ static int send_all(const char *host, const char *port, uint64_t bytes,
     }
     need(!rdma_disconnect(end.id), "rdma_disconnect");
     return 0;
-}
-
-static uint64_t number(const char *text, uint64_t min, uint64_t max)
-{
-    uint64_t n;
-    char rest;
-
-    if (*text < '0' || *text > '9' ||
-        sscanf(text, "%" SCNu64 "%c", &n, &rest) != 1 || n < min || n > max) {
-        die("'%s' is not a number from %" PRIu64 " to %" PRIu64, text, min,
-            max);
-    }
-    return n;
 }
 
 int main(int argc, char **argv)
