@@ -7,7 +7,9 @@
  *   uverbs.c   sees the program's commands to the driver, whatever library
  *              they come from, and answers those that an iWARP device does
  *              not have
+ *   command.c  the commands of the older kind among them
  *   qp.c       what a program believes of its QPs: state and attributes
+ *   channel.c  which completion events it gets to see
  *   engine.c   a thread that connects them, through RDMA_CM
  *   lookup.c   finds the process that has the peer's QP
  *   dev.c      devices and their addresses
@@ -35,6 +37,7 @@ typedef struct CompatConfig {
     unsigned n_ports;
     unsigned timeout_ms;        /* to find a peer, and to connect to it */
     unsigned wait_ms;           /* for a peer that is not in RTR */
+    unsigned end_ms;            /* for a peer that is not about to end */
     unsigned verbose;           /* 0 nothing, 1 errors, 2 connections, 3 all */
 } CompatConfig;
 
@@ -77,6 +80,7 @@ typedef struct CompatCtx {
 } CompatCtx;
 
 typedef struct CompatLookup CompatLookup;
+typedef struct CompatCq CompatCq;
 
 typedef struct CompatQp {
     LIST_ENTRY(CompatQp) by_handle;
@@ -85,10 +89,12 @@ typedef struct CompatQp {
     bool is_pending;
     CompatCtx *ctx;
     uint32_t handle;
+    uint32_t cqs[2];            /* handles: of sends, of receives */
     uint64_t serial;            /* never used twice */
     CompatView view;            /* ends and phase */
     int state;                  /* what the program was told */
     int error;                  /* why the phase is FAILED */
+    bool may_leave;             /* no need to wait for the peer's end */
     bool is_spent;              /* the driver's QP was connected once */
     uint16_t peer_port;         /* 0 not known */
     bool has_held;              /* a request that waits to be accepted */
@@ -123,7 +129,8 @@ void compat_ctx_remove(CompatCtx *ctx);
 CompatQp *compat_qp_find(CompatCtx *ctx, uint32_t handle);
 /* By number, on the device that has the address @local_ip. */
 CompatQp *compat_qp_of_device(CompatDev *dev, uint32_t qpn);
-void compat_qp_add(CompatCtx *ctx, uint32_t handle, uint32_t qpn);
+void compat_qp_add(CompatCtx *ctx, uint32_t handle, uint32_t qpn,
+                   const uint32_t cqs[2]);
 
 /* The program's command itself, given to the driver. */
 typedef int CompatPass(void *opaque);
@@ -140,8 +147,12 @@ void compat_qp_phase(CompatQp *qp, CompatPhase phase, int error);
 /* Forgets everything: we are a child of fork(). */
 void compat_qp_drop_all(void);
 
-/* uverbs.c: moves the driver's QP to the error state. */
-int compat_uverbs_fail_qp(const CompatQp *qp);
+/* command.c */
+
+/* Moves the driver's QP to the error state. */
+int compat_command_fail_qp(const CompatQp *qp);
+/* Makes a completion channel: its file, or -errno. */
+int compat_command_make_channel(const CompatCtx *ctx);
 
 /* engine.c */
 
@@ -151,6 +162,8 @@ int compat_engine_serve(CompatDev *dev);
 void compat_engine_connect(CompatQp *qp);
 /* The peer's QP is in RTR too, and its process listens on @port. */
 void compat_engine_agreed(CompatQp *qp, uint16_t port);
+/* Asks the peer whether its program destroys its QP, too. */
+void compat_engine_ask_end(CompatQp *qp);
 /* Ends what the engine does for @qp and makes it forget it. */
 void compat_engine_forget(CompatQp *qp);
 /* The QP is gone from the driver: what belonged to it goes, too. */

@@ -203,6 +203,12 @@ void compat_engine_found(CompatQp *qp, CompatVerdict verdict, int error,
 {
     uint64_t now = compat_now_ms();
 
+    if (qp->view.is_leaving) {
+        /* Nobody there, or a peer that is gone, needs no time either. */
+        qp->may_leave |= verdict != COMPAT_EARLY;
+        pthread_cond_broadcast(&compat_cond);
+        return;
+    }
     switch (verdict) {
     case COMPAT_NONE:
         qp_fail(qp, error, error == ECONNREFUSED ? "nobody listens there: "
@@ -248,6 +254,18 @@ void compat_engine_connect(CompatQp *qp)
         compat_lookup_start(qp);
     } else {
         qp->retry_ms = now + PASSIVE_MS;
+        compat_engine_kick();
+    }
+}
+
+void compat_engine_ask_end(CompatQp *qp)
+{
+    if (compat_is_active(&qp->view.local, &qp->view.peer)) {
+        compat_lookup_start(qp);
+    } else {
+        qp->deadline_ms = UINT64_MAX;
+        qp->retry_ms = compat_now_ms() + PASSIVE_MS;
+        compat_engine_watch(qp, true);
         compat_engine_kick();
     }
 }
@@ -347,6 +365,18 @@ static void accept_conn(CompatQp *qp)
     compat_qp_phase(qp, COMPAT_CONNECTING, 0);
 }
 
+static const char *kind_text(CompatKind kind)
+{
+    switch (kind) {
+    case COMPAT_HELLO:
+        return "question";
+    case COMPAT_CONNECT:
+        return "connection";
+    default:
+        return "end";
+    }
+}
+
 static void on_request(Conn *listener, const UcmEvent *ev)
 {
     CompatAddr *addr = compat_dev_addr(listener->dev, listener->ip);
@@ -366,8 +396,8 @@ static void on_request(Conn *listener, const UcmEvent *ev)
     qp = compat_qp_of_device(listener->dev, msg.dst.qpn);
     verdict = compat_judge(qp ? &qp->view : NULL, &msg, remote_ip);
     compat_log(3, "QP %u: %s of QP %u: %s", msg.dst.qpn,
-               msg.kind == COMPAT_HELLO ? "question" : "connection",
-               msg.src.qpn, compat_verdict_text(verdict));
+               kind_text(msg.kind), msg.src.qpn,
+               compat_verdict_text(verdict));
     if (verdict == COMPAT_BAD) {
         log_stranger(remote_ip, "a question that makes no sense");
     } else if (verdict == COMPAT_OTHER) {
@@ -378,6 +408,13 @@ static void on_request(Conn *listener, const UcmEvent *ev)
         return;
     }
     answer(ev->id, &msg, verdict, port);
+    if (msg.kind == COMPAT_END) {
+        if (verdict == COMPAT_READY || verdict == COMPAT_EARLY) {
+            qp->may_leave = true;
+            pthread_cond_broadcast(&compat_cond);
+        }
+        return;
+    }
     if (verdict == COMPAT_READY && (qp->view.phase == COMPAT_ASKING ||
                                     qp->view.phase == COMPAT_WAITING)) {
         compat_engine_agreed(qp, msg.port);

@@ -10,6 +10,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "channel.h"
 #include "compat.h"
 #include "conn.h"
 #include "ucm.h"
@@ -235,6 +236,7 @@ static void fork_child(void)
     compat_conn_drop_all();
     TAILQ_INIT(&pending);
     compat_qp_drop_all();
+    compat_channel_drop_all();
     compat_dev_drop_all();
     is_running = false;
     pthread_mutex_unlock(&compat_lock);

@@ -12,11 +12,13 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "channel.h"
 #include "compat.h"
 #include "uverbs.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
+static ssize_t (*next_read)(int, void *, size_t);
 static ssize_t (*next_write)(int, const void *, size_t);
 static int (*next_close)(int);
 
@@ -34,7 +36,20 @@ EXPORT int ioctl(int fd, unsigned long request, ...)
     return syscall(SYS_ioctl, fd, request, arg);
 }
 
-/* The originals are cancellation points, which system calls are not. */
+/* The originals of these are cancellation points, system calls are not. */
+EXPORT ssize_t read(int fd, void *buf, size_t len)
+{
+    if (compat_channel_knows(fd)) {
+        return compat_channel_read(fd, buf, len);
+    }
+    if (!next_read) {
+        next_read = (ssize_t (*)(int, void *, size_t))
+            dlsym(RTLD_NEXT, "read");
+    }
+    return next_read ? next_read(fd, buf, len) :
+                       syscall(SYS_read, fd, buf, len);
+}
+
 EXPORT ssize_t write(int fd, const void *buf, size_t len)
 {
     if (uverbs_knows(fd)) {
@@ -51,12 +66,14 @@ EXPORT ssize_t write(int fd, const void *buf, size_t len)
 EXPORT int close(int fd)
 {
     /* A program that closes all files does not mean ours. */
-    if (compat_engine_owns(fd)) {
+    if (compat_engine_owns(fd) || compat_channel_owns(fd)) {
         errno = EBADF;
         return -1;
     }
     if (uverbs_knows(fd)) {
         uverbs_close(fd);
+    } else if (compat_channel_knows(fd)) {
+        compat_channel_close(fd);
     }
     if (!next_close) {
         next_close = (int (*)(int))dlsym(RTLD_NEXT, "close");

@@ -21,6 +21,7 @@ CompatConfig compat_config = {
     .n_ports = 16,
     .timeout_ms = 10000,
     .wait_ms = 60000,
+    .end_ms = 1000,
     .verbose = 1,
 };
 
@@ -69,6 +70,7 @@ void compat_config_read(void)
                   &compat_config.timeout_ms);
     config_number("ERDMA_COMPAT_WAIT", 1, 86400, 1000,
                   &compat_config.wait_ms);
+    config_number("ERDMA_COMPAT_END", 0, 3600, 1000, &compat_config.end_ms);
 }
 
 void compat_log(unsigned level, const char *fmt, ...)

@@ -252,7 +252,7 @@ static int probe_send(Probe *probe)
     CompatQp *qp = probe->lookup->qp;
     CompatAddr *addr = compat_dev_addr(qp->ctx->dev, qp->view.local.ip);
     CompatMsg msg = {
-        .kind = COMPAT_HELLO,
+        .kind = qp->view.is_leaving ? COMPAT_END : COMPAT_HELLO,
         .src = qp->view.local,
         .dst = qp->view.peer,
         .port = addr ? addr->listen_port : 0,

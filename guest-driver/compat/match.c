@@ -32,10 +32,16 @@ CompatVerdict compat_judge(const CompatView *qp, const CompatMsg *msg,
         return COMPAT_UNKNOWN;
     }
     if (qp->phase == COMPAT_IDLE) {
-        return COMPAT_EARLY;
+        return msg->kind == COMPAT_END ? COMPAT_GONE : COMPAT_EARLY;
     }
     if (!end_is(&qp->peer, &msg->src) || !end_is(&qp->local, &msg->dst)) {
         return COMPAT_OTHER;
+    }
+    if (msg->kind == COMPAT_END) {
+        if (qp->phase != COMPAT_UP) {
+            return COMPAT_GONE;
+        }
+        return qp->is_leaving ? COMPAT_READY : COMPAT_EARLY;
     }
     switch (qp->phase) {
     case COMPAT_ASKING:

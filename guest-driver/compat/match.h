@@ -50,6 +50,7 @@ typedef struct CompatView {
     CompatEnd local;        /* ip 0: not known before RTR */
     CompatEnd peer;
     CompatPhase phase;
+    bool is_leaving;        /* the program destroys it */
 } CompatView;
 
 /*
@@ -61,7 +62,7 @@ bool compat_is_active(const CompatEnd *local, const CompatEnd *peer);
 /*
  * What to answer to the question @msg that came from @remote_ip and is meant
  * for @qp (NULL: this process has no QP of that number).  COMPAT_READY to a
- * COMPAT_CONNECT means "accept".
+ * COMPAT_CONNECT means "accept", to a COMPAT_END "mine, too".
  */
 CompatVerdict compat_judge(const CompatView *qp, const CompatMsg *msg,
                            uint32_t remote_ip);

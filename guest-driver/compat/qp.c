@@ -11,18 +11,22 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "channel.h"
 #include "compat.h"
 
 #define N_BUCKETS 1024
 /* The engine keeps its own times; this is only a net below it. */
 #define RTS_SLACK_MS 30000
 /*
- * A program destroys its QP when it has received what it wants.  The peer's
- * send is only complete when it hears of that: an RC QP's peer would, so give
- * it the time.  Once is enough for all QPs that are destroyed in a row.
+ * What is destroyed takes the connection along, which the peer's program
+ * notices: its receives are flushed, and a send of which it has not yet heard
+ * that it arrived is, too.  An RC QP's peer would notice nothing before it
+ * sends again.  Programs mostly end together, so wait for each other.  After
+ * a peer that does not end, be short for a while.
  */
-#define LINGER_US 20000
-#define LINGER_EVERY_MS 100
+#define IMPATIENT_MS 10000
+#define SHORT_MS 20
+#define SHORT_EVERY_MS 100
 
 LIST_HEAD(QpList, CompatQp);
 
@@ -33,7 +37,7 @@ static CompatCtx *ctxs;
 static struct QpList by_handle[N_BUCKETS];
 static struct QpList by_qpn[N_BUCKETS];
 static uint64_t last_serial;
-static uint64_t last_linger_ms;
+static uint64_t impatient_until_ms, last_short_ms;
 
 CompatCtx *compat_ctx_find(int fd)
 {
@@ -108,7 +112,22 @@ static void qp_remove(CompatQp *qp)
     LIST_REMOVE(qp, by_qpn);
 }
 
-void compat_qp_add(CompatCtx *ctx, uint32_t handle, uint32_t qpn)
+/* The CQs are those of a living QP, or they are not. */
+static void qp_use_cqs(const CompatQp *qp, bool on)
+{
+    unsigned i;
+
+    for (i = 0; i < 2; i++) {
+        if (on) {
+            compat_cq_use(qp->ctx, qp->cqs[i]);
+        } else {
+            compat_cq_unuse(qp->ctx, qp->cqs[i]);
+        }
+    }
+}
+
+void compat_qp_add(CompatCtx *ctx, uint32_t handle, uint32_t qpn,
+                   const uint32_t cqs[2])
 {
     CompatQp *qp = calloc(1, sizeof(*qp));
     int err;
@@ -118,10 +137,12 @@ void compat_qp_add(CompatCtx *ctx, uint32_t handle, uint32_t qpn)
     }
     qp->ctx = ctx;
     qp->handle = handle;
+    memcpy(qp->cqs, cqs, sizeof(qp->cqs));
     qp->serial = ++last_serial;
     qp->view.local.qpn = qpn;
     qp->state = COMPAT_QPS_RESET;
     qp_insert(qp);
+    qp_use_cqs(qp, true);
     /*
      * From now on a peer can learn the number, and expects an answer.  That
      * there are no ports left only matters if the QP goes to RTR: a program
@@ -157,6 +178,7 @@ void compat_ctx_remove(CompatCtx *ctx)
             }
         }
     }
+    compat_cq_remove_all(ctx);
     while (*p != ctx) {
         p = &(*p)->next;
     }
@@ -274,7 +296,7 @@ void compat_qp_phase(CompatQp *qp, CompatPhase phase, int error)
             qp->state = COMPAT_QPS_ERR;
             if (phase == COMPAT_FAILED) {
                 qp->is_spent = true;
-                compat_uverbs_fail_qp(qp);
+                compat_command_fail_qp(qp);
             }
         }
     }
@@ -435,7 +457,7 @@ static int qp_to_reset(CompatQp *qp, CompatPass *pass, void *opaque)
         err = pass(opaque);
     } else {
         if (qp->is_spent) {
-            err = compat_uverbs_fail_qp(qp);
+            err = compat_command_fail_qp(qp);
         }
         compat_engine_forget(qp);
         compat_qp_phase(qp, COMPAT_IDLE, 0);
@@ -526,16 +548,76 @@ int compat_qp_modify(CompatCtx *ctx, const struct ib_uverbs_modify_qp *cmd,
     return err;
 }
 
+/* How long to wait for the peer's program before @qp is destroyed. */
+static unsigned leave_ms(CompatQp *qp, uint64_t now)
+{
+    /* It waits for us, or is this program, which cannot do two things. */
+    if (qp->may_leave ||
+        (compat_dev_addr(qp->ctx->dev, qp->view.peer.ip) &&
+         compat_qp_of_device(qp->ctx->dev, qp->view.peer.qpn))) {
+        return 0;
+    }
+    if (now >= impatient_until_ms && compat_config.end_ms) {
+        return compat_config.end_ms;
+    }
+    if (now >= last_short_ms + SHORT_EVERY_MS) {
+        last_short_ms = now;
+        return SHORT_MS;
+    }
+    return 0;
+}
+
+/*
+ * Waits until the peer's program comes to the end of its QP as well: it then
+ * ends the connection.  Returns @qp, or NULL if another thread of ours has
+ * taken it away.
+ */
+static CompatQp *qp_leave(CompatQp *qp)
+{
+    uint64_t now = compat_now_ms(), end_ms;
+    CompatCtx *ctx = qp->ctx;
+    uint64_t serial = qp->serial;
+    uint32_t handle = qp->handle;
+    int fd = ctx->fd, late = 0;
+    unsigned ms = leave_ms(qp, now);
+    struct timespec end;
+
+    if (!ms) {
+        return qp;
+    }
+    end_ms = now + ms;
+    end = (struct timespec) {
+        .tv_sec = end_ms / 1000, .tv_nsec = end_ms % 1000 * 1000000,
+    };
+    qp->view.is_leaving = true;
+    compat_engine_ask_end(qp);
+    while (qp && qp->view.phase == COMPAT_UP && !qp->may_leave && !late) {
+        late = pthread_cond_timedwait(&compat_cond, &compat_lock, &end);
+        qp = compat_ctx_find(fd) == ctx ? compat_qp_find(ctx, handle) : NULL;
+        if (qp && qp->serial != serial) {
+            qp = NULL;
+        }
+    }
+    if (late && ms > SHORT_MS) {
+        impatient_until_ms = compat_now_ms() + IMPATIENT_MS;
+    }
+    return qp;
+}
+
 int compat_qp_destroy(CompatCtx *ctx, uint32_t handle, CompatPass *pass,
                       void *opaque)
 {
     CompatQp *qp = compat_qp_find(ctx, handle);
-    uint64_t now = compat_now_ms();
-    bool must_linger;
     int fd = ctx->fd;
     uint64_t conn;
     int err;
 
+    if (qp) {
+        qp_use_cqs(qp, false);
+        if (qp->view.phase == COMPAT_UP && !qp->view.is_leaving) {
+            qp = qp_leave(qp);
+        }
+    }
     if (!qp) {
         return pass(opaque);
     }
@@ -545,18 +627,10 @@ int compat_qp_destroy(CompatCtx *ctx, uint32_t handle, CompatPass *pass,
      * can take as long as a connection that is being made.
      */
     conn = qp->conn;
-    must_linger = qp->view.phase == COMPAT_UP &&
-                  now >= last_linger_ms + LINGER_EVERY_MS;
-    if (must_linger) {
-        last_linger_ms = now;
-    }
     compat_engine_forget(qp);
     qp_remove(qp);
     pthread_cond_broadcast(&compat_cond);
     pthread_mutex_unlock(&compat_lock);
-    if (must_linger) {
-        usleep(LINGER_US);
-    }
     err = pass(opaque);
     pthread_mutex_lock(&compat_lock);
     if (!err) {
@@ -566,9 +640,11 @@ int compat_qp_destroy(CompatCtx *ctx, uint32_t handle, CompatPass *pass,
     }
     /* Still there, but its connection is no longer watched. */
     qp->view.phase = COMPAT_IDLE;
+    qp->view.is_leaving = false;
     qp->is_spent = true;
     if (compat_ctx_find(fd) == ctx) {
         qp_insert(qp);
+        qp_use_cqs(qp, true);
     } else {
         free(qp);
     }

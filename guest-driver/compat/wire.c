@@ -65,7 +65,7 @@ bool compat_msg_parse(const uint8_t *buf, size_t len, CompatMsg *msg)
 
     if (len != COMPAT_MSG_LEN || memcmp(buf, msg_magic, sizeof(msg_magic)) ||
         buf[4] != MSG_VERSION || buf[5] < COMPAT_HELLO ||
-        buf[5] > COMPAT_ANSWER || buf[6] > COMPAT_LAST) {
+        buf[5] > COMPAT_KIND_LAST || buf[6] > COMPAT_LAST) {
         return false;
     }
     is_answer = buf[5] == COMPAT_ANSWER;

@@ -39,13 +39,15 @@ typedef struct CompatEnd {
 typedef enum CompatKind {
     COMPAT_HELLO = 1,       /* "my QP is in RTR and means yours" */
     COMPAT_CONNECT = 2,     /* "this connection is that of our QPs" */
-    COMPAT_ANSWER = 3,      /* to both, with a verdict */
+    COMPAT_ANSWER = 3,      /* to all others, with a verdict */
+    COMPAT_END = 4,         /* "my program destroys its QP, does yours?" */
+    COMPAT_KIND_LAST = COMPAT_END,
 } CompatKind;
 
 typedef enum CompatVerdict {
     COMPAT_NONE = 0,        /* in questions */
-    COMPAT_READY = 1,       /* my QP is in RTR and means yours */
-    COMPAT_EARLY = 2,       /* I have the QP, it is not in RTR yet */
+    COMPAT_READY = 1,       /* my QP is in RTR and means yours; ends, too */
+    COMPAT_EARLY = 2,       /* I have the QP, it is not in RTR; is in use */
     COMPAT_UNKNOWN = 3,     /* no such QP in this process */
     COMPAT_OTHER = 4,       /* my QP means somebody else */
     COMPAT_GONE = 5,        /* my QP has failed, or was connected before */

@@ -15,6 +15,12 @@ def connect(ctx):
     cases(ctx, names)
 
 
+@test('events', short=True)
+def events(ctx):
+    """What a program sees, and does not see, when a QP is destroyed."""
+    cases(ctx, ['late-event', 'next-qp', 'ends-later'], options='-e 20')
+
+
 @test('reconnect')
 def reconnect(ctx):
     cases(ctx, ['reconnect'])

@@ -69,7 +69,8 @@ static void test_bad_message(void)
     g_assert_false(parses(buf, 0, 'E'));
     g_assert_false(parses(buf, 4, 2));      /* version */
     g_assert_false(parses(buf, 5, 0));      /* kind */
-    g_assert_false(parses(buf, 5, 4));
+    g_assert_true(parses(buf, 5, COMPAT_END));
+    g_assert_false(parses(buf, 5, 5));
     g_assert_false(parses(buf, 6, 7));      /* verdict */
     g_assert_false(parses(buf, 6, 1));      /* a question with a verdict */
     g_assert_false(parses(buf, 5, 3));      /* an answer without one */
@@ -176,6 +177,34 @@ static void test_judge(void)
                     COMPAT_GONE);
     /* "here" is the one that connects: nobody may connect to it */
     g_assert_cmpint(judge(COMPAT_ASKING, COMPAT_CONNECT), ==, COMPAT_BAD);
+}
+
+static CompatVerdict judge_end(CompatPhase phase, bool is_leaving)
+{
+    CompatView v = view(phase);
+    CompatMsg msg = hello(&there, &here);
+
+    v.is_leaving = is_leaving;
+    msg.kind = COMPAT_END;
+    return compat_judge(&v, &msg, there.ip);
+}
+
+/* "My program destroys its QP": only a connected one may hold it up. */
+static void test_judge_end(void)
+{
+    CompatView v = view(COMPAT_UP);
+    CompatMsg msg = hello(&there, &here);
+
+    g_assert_cmpint(judge_end(COMPAT_UP, false), ==, COMPAT_EARLY);
+    g_assert_cmpint(judge_end(COMPAT_UP, true), ==, COMPAT_READY);
+    g_assert_cmpint(judge_end(COMPAT_IDLE, false), ==, COMPAT_GONE);
+    g_assert_cmpint(judge_end(COMPAT_CONNECTING, false), ==, COMPAT_GONE);
+    g_assert_cmpint(judge_end(COMPAT_DOWN, false), ==, COMPAT_GONE);
+    msg.kind = COMPAT_END;
+    g_assert_cmpint(compat_judge(NULL, &msg, there.ip), ==, COMPAT_UNKNOWN);
+    g_assert_cmpint(compat_judge(&v, &msg, there.ip + 1), ==, COMPAT_BAD);
+    msg.src.qpn++;
+    g_assert_cmpint(compat_judge(&v, &msg, there.ip), ==, COMPAT_OTHER);
 }
 
 static void test_judge_passive(void)
@@ -289,6 +318,7 @@ int main(int argc, char **argv)
     g_test_add_func("/compat/frame", test_frame);
     g_test_add_func("/compat/role", test_role);
     g_test_add_func("/compat/judge", test_judge);
+    g_test_add_func("/compat/judge-end", test_judge_end);
     g_test_add_func("/compat/judge-passive", test_judge_passive);
     g_test_add_func("/compat/verdicts", test_verdicts);
     g_test_add_func("/compat/gid", test_gid);

@@ -15,6 +15,7 @@ struct test_case {
 
 extern const struct test_case connect_cases[];
 extern const struct test_case error_cases[];
+extern const struct test_case event_cases[];
 
 /* Sends strange things to a port of @host; returns an exit status. */
 int noise_main(const char *host, int port, unsigned seed, int n);

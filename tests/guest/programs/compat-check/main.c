@@ -27,18 +27,22 @@
 #define NAME_LEN 32
 #define CASE_SECONDS 90
 
+static const struct test_case *const all_cases[] = {
+    connect_cases, error_cases, event_cases,
+};
+
+#define N_LISTS (sizeof(all_cases) / sizeof(all_cases[0]))
+
 static const struct test_case *find_case(const char *name)
 {
     const struct test_case *c;
+    size_t i;
 
-    for (c = connect_cases; c->name; c++) {
-        if (!strcmp(c->name, name)) {
-            return c;
-        }
-    }
-    for (c = error_cases; c->name; c++) {
-        if (!strcmp(c->name, name)) {
-            return c;
+    for (i = 0; i < N_LISTS; i++) {
+        for (c = all_cases[i]; c->name; c++) {
+            if (!strcmp(c->name, name)) {
+                return c;
+            }
         }
     }
     return NULL;
@@ -170,6 +174,7 @@ static int client_main(const char *host, char **names, int n)
 {
     int i, count = 0, failed = 0;
     const struct test_case *c;
+    size_t j;
 
     for (i = 0; i < n; i++) {
         c = find_case(names[i]);
@@ -179,11 +184,8 @@ static int client_main(const char *host, char **names, int n)
         }
         failed += !client_case(host, c, ++count);
     }
-    if (!n) {
-        for (c = connect_cases; c->name; c++) {
-            failed += !client_case(host, c, ++count);
-        }
-        for (c = error_cases; c->name; c++) {
+    for (j = 0; !n && j < N_LISTS; j++) {
+        for (c = all_cases[j]; c->name; c++) {
             failed += !client_case(host, c, ++count);
         }
     }

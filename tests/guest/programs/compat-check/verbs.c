@@ -12,9 +12,9 @@
 
 struct verbs verbs;
 
-static void *find(void *library, const char *name)
+static void *find(void *library, const char *name, const char *version)
 {
-    void *symbol = dlvsym(library, name, "IBVERBS_1.1");
+    void *symbol = dlvsym(library, name, version);
 
     if (!symbol) {
         fprintf(stderr, "libibverbs has no %s\n", name);
@@ -31,7 +31,9 @@ void verbs_load(void)
         fprintf(stderr, "%s\n", dlerror());
         exit(1);
     }
-#define FIND(name) verbs.name = find(library, "ibv_" #name)
+#define FIND_IN(name, version) \
+    verbs.name = find(library, "ibv_" #name, version)
+#define FIND(name) FIND_IN(name, "IBVERBS_1.1")
     FIND(get_device_list);
     FIND(free_device_list);
     FIND(get_device_name);
@@ -45,10 +47,15 @@ void verbs_load(void)
     FIND(dereg_mr);
     FIND(create_cq);
     FIND(destroy_cq);
+    FIND_IN(create_comp_channel, "IBVERBS_1.0");
+    FIND_IN(destroy_comp_channel, "IBVERBS_1.0");
+    FIND(get_cq_event);
+    FIND(ack_cq_events);
     FIND(create_qp);
     FIND(modify_qp);
     FIND(query_qp);
     FIND(destroy_qp);
     FIND(fork_init);
 #undef FIND
+#undef FIND_IN
 }
