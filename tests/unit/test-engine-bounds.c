@@ -357,6 +357,17 @@ static void test_nowhere(void)
     rig_free(rig);
 }
 
+static void fire_all_cqs(RigHca *hca, unsigned n_cqs)
+{
+    ErdmaCqe cqe = { 0 };
+    unsigned i;
+
+    for (i = 1; i <= n_cqs; i++) {
+        erdma_cq_get(hca->e, i)->arm = ERDMA_CQ_ARM_ANY;
+        erdma_cq_post(hca->e, i, &cqe);
+    }
+}
+
 /* An event queue that is read at last, when every CQ waits for it */
 static void test_events(void)
 {
@@ -366,23 +377,22 @@ static void test_events(void)
     uint64_t ring = rig_alloc(hca, 4096), start;
     Worst w = { 0 };
     ErdmaCq *cq;
-    ErdmaCqe cqe = { 0 };
     ErdmaEq *eq = &hca->e->ceqs[1];
+    uint64_t eq_addr;
 
     if (n_cqs > 1 << ERDMA_MAX_EQ_LOG2) {
         depth_log2 = ERDMA_MAX_EQ_LOG2;
     }
-    erdma_eq_create(hca->e, eq, rig_alloc(hca, 16 << depth_log2), depth_log2,
-                    0, 0);
+    eq_addr = rig_alloc(hca, 16 << depth_log2);
+    erdma_eq_create(hca->e, eq, eq_addr, depth_log2, 0, 0);
     for (i = 1; i <= n_cqs; i++) {
         cq = g_new0(ErdmaCq, 1);
         cq->cqn = i;
         cq->eqn = 1;
-        cq->arm = ERDMA_CQ_ARM_ANY;
         erdma_ring_init_flat(&cq->ring, ring, 0, ERDMA_CQE_SHIFT);
         g_assert_true(erdma_cq_add(hca->e, cq));
-        erdma_cq_post(hca->e, i, &cqe);
     }
+    fire_all_cqs(hca, n_cqs);
     g_assert_cmpuint(eq->pi, ==, 1 << depth_log2);
     for (i = 1 << depth_log2; i < n_cqs; i = eq->pi) {
         erdma_engine_db_ceq(hca->e, 1, 1u << 31 | (eq->pi & 0xffff));
@@ -393,14 +403,26 @@ static void test_events(void)
     g_assert_true(QTAILQ_EMPTY(&eq->held));
     judge("events that were held back", &w);
 
-    for (i = 1; i <= n_cqs; i++) {
-        erdma_cq_get(hca->e, i)->arm = ERDMA_CQ_ARM_ANY;
-        erdma_cq_post(hca->e, i, &cqe);
-    }
+    fire_all_cqs(hca, n_cqs);
+    g_assert_true(erdma_eq_holds(eq, erdma_cq_get(hca->e, n_cqs)));
     start = cpu_ns();
     erdma_eq_destroy(eq);
     g_test_message("to destroy a CEQ that all wait for: %" PRIu64
                    " us", (cpu_ns() - start) / 1000);
+
+    /* What waited for it does not wait for the next one of this number. */
+    erdma_eq_create(hca->e, eq, eq_addr, depth_log2, 0, 0);
+    g_assert_false(erdma_eq_holds(eq, erdma_cq_get(hca->e, n_cqs)));
+    fire_all_cqs(hca, n_cqs);
+    g_assert_true(erdma_eq_holds(eq, erdma_cq_get(hca->e, n_cqs)));
+    erdma_eq_forget_cq(hca->e, erdma_cq_get(hca->e, n_cqs - 1));
+    w = (Worst) { 0 };
+    for (i = 1 << depth_log2; i < n_cqs - 1; i = eq->pi) {
+        erdma_engine_db_ceq(hca->e, 1, 1u << 31 | (eq->pi & 0xffff));
+        settle(hca, &w);
+    }
+    g_assert_cmpuint(eq->pi, ==, n_cqs - 1);
+    judge("events of a queue made anew", &w);
     rig_free(rig);
 }
 

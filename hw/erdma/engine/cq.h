@@ -41,9 +41,9 @@ struct ErdmaCq {
     bool has_ci;                /* db_ci was set once */
     uint64_t n_events;          /* that the EQ got */
     QTAILQ_ENTRY(ErdmaCq) work; /* on ErdmaEngine.cq_work while has_db */
-    /* its event waits for room in the EQ */
-    bool is_held;
-    QTAILQ_ENTRY(ErdmaCq) held; /* on ErdmaEq.held while is_held */
+    /* its event waits for room in the EQ of that life, see erdma_eq_holds() */
+    uint64_t held_life;
+    QTAILQ_ENTRY(ErdmaCq) held; /* on ErdmaEq.held meanwhile */
 };
 
 /* What a completion says; byte order is decode.c's business. */

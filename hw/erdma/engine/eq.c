@@ -44,6 +44,7 @@ void erdma_eq_create(ErdmaEngine *e, ErdmaEq *eq, uint64_t addr,
     assert(!eq->is_live && depth_log2 <= ERDMA_MAX_EQ_LOG2 &&
            vector < e->cfg.n_vectors);
     memset(eq, 0, sizeof(*eq));
+    eq->life = ++e->n_eq_lives;
     erdma_ring_init_flat(&eq->ring, addr, depth_log2, ERDMA_EQE_SHIFT);
     eq->vector = vector;
     eq->dbrec = dbrec;
@@ -53,20 +54,32 @@ void erdma_eq_create(ErdmaEngine *e, ErdmaEq *eq, uint64_t addr,
     eq->is_live = true;
 }
 
+/*
+ * What it holds is left as it is, however many there are: each of these CQs
+ * names a life that is over.
+ */
 void erdma_eq_destroy(ErdmaEq *eq)
 {
-    ErdmaCq *cq;
-
-    if (!eq->is_live) {
-        return;
-    }
-    while ((cq = QTAILQ_FIRST(&eq->held))) {
-        QTAILQ_REMOVE(&eq->held, cq, held);
-        cq->is_held = false;
-    }
     eq->is_live = false;
     eq->is_armed = false;
     eq->has_db = false;
+}
+
+bool erdma_eq_holds(const ErdmaEq *eq, const ErdmaCq *cq)
+{
+    return eq->is_live && cq->held_life == eq->life;
+}
+
+void erdma_eq_hold(ErdmaEq *eq, ErdmaCq *cq)
+{
+    cq->held_life = eq->life;
+    QTAILQ_INSERT_TAIL(&eq->held, cq, held);
+}
+
+static void eq_let_go(ErdmaEq *eq, ErdmaCq *cq)
+{
+    QTAILQ_REMOVE(&eq->held, cq, held);
+    cq->held_life = 0;
 }
 
 static uint16_t eq_unconsumed(const ErdmaEq *eq)
@@ -131,13 +144,12 @@ static void eq_write_ceqe(ErdmaEngine *e, ErdmaEq *eq, uint32_t cqn,
 /* The event of a CQ that is there */
 static void eq_post_ceqe(ErdmaEngine *e, ErdmaEq *eq, ErdmaCq *cq)
 {
-    if (!eq->is_live || cq->is_held) {
+    if (!eq->is_live || erdma_eq_holds(eq, cq)) {
         return;
     }
     /* Some wait only while it is full, so nobody overtakes them here. */
     if (eq_is_full(eq)) {
-        cq->is_held = true;
-        QTAILQ_INSERT_TAIL(&eq->held, cq, held);
+        erdma_eq_hold(eq, cq);
         return;
     }
     eq_write_ceqe(e, eq, cq->cqn, cq->pi);
@@ -170,9 +182,10 @@ void erdma_eq_write_late(ErdmaEngine *e, unsigned eqn, uint32_t cqn,
 
 void erdma_eq_forget_cq(ErdmaEngine *e, ErdmaCq *cq)
 {
-    if (cq->is_held) {
-        QTAILQ_REMOVE(&erdma_eq_get(e, cq->eqn)->held, cq, held);
-        cq->is_held = false;
+    ErdmaEq *eq = erdma_eq_get(e, cq->eqn);
+
+    if (eq && erdma_eq_holds(eq, cq)) {
+        eq_let_go(eq, cq);
     }
 }
 
@@ -246,8 +259,7 @@ static bool eq_release_held(ErdmaEngine *e, ErdmaEq *eq)
         } else {
             ErdmaCq *cq = QTAILQ_FIRST(&eq->held);
 
-            QTAILQ_REMOVE(&eq->held, cq, held);
-            cq->is_held = false;
+            eq_let_go(eq, cq);
             eq_write_ceqe(e, eq, cq->cqn, cq->pi);
         }
     }

@@ -15,6 +15,7 @@ typedef struct ErdmaEq {
     bool is_live;
     bool is_armed;
     uint8_t vector;
+    uint64_t life;              /* no two EQs ever have the same; from 1 */
     ErdmaRing ring;
     uint32_t pi;                /* free-running, ours */
     uint16_t ci;                /* the 16 bits that the driver reports */
@@ -47,6 +48,10 @@ typedef struct ErdmaHeldAeqe {
 #define ERDMA_EQN_CMDQ          0
 #define ERDMA_EQN_AEQ           ERDMA_MAX_VECTORS
 
+/* Whether the event of @cq is among @eq's held */
+bool erdma_eq_holds(const ErdmaEq *eq, const ErdmaCq *cq);
+/* The event of @cq has to wait; it does not already. */
+void erdma_eq_hold(ErdmaEq *eq, ErdmaCq *cq);
 /* NULL unless @eqn is a live CEQ, ERDMA_EQN_CMDQ or ERDMA_EQN_AEQ */
 ErdmaEq *erdma_eq_get(struct ErdmaEngine *e, unsigned eqn);
 /* @depth_log2 is at most ERDMA_MAX_EQ_LOG2 */

@@ -84,13 +84,15 @@ bool erdma_inspect_qp(const ErdmaEngine *e, uint32_t *qpn, ErdmaQpSnapshot *s)
     return true;
 }
 
-bool erdma_inspect_cq(const ErdmaEngine *e, uint32_t *cqn, ErdmaCqSnapshot *s)
+bool erdma_inspect_cq(ErdmaEngine *e, uint32_t *cqn, ErdmaCqSnapshot *s)
 {
     const ErdmaCq *cq = erdma_table_next(&e->cqs, cqn);
+    const ErdmaEq *eq;
 
     if (!cq) {
         return false;
     }
+    eq = erdma_eq_get(e, cq->eqn);
     *s = (ErdmaCqSnapshot) {
         .cqn = cq->cqn,
         .eqn = cq->eqn,
@@ -100,7 +102,7 @@ bool erdma_inspect_cq(const ErdmaEngine *e, uint32_t *cqn, ErdmaCqSnapshot *s)
         .has_ci = cq->has_ci,
         .ci = cq->db_ci,
         .db_ctx = cq->db_ctx,
-        .is_held = cq->is_held,
+        .is_held = eq && erdma_eq_holds(eq, cq),
         .is_broken = cq->is_broken,
         .n_events = cq->n_events,
     };

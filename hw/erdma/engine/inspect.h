@@ -118,7 +118,7 @@ typedef struct ErdmaDeviceSnapshot {
 
 bool erdma_inspect_qp(const struct ErdmaEngine *e, uint32_t *qpn,
                       ErdmaQpSnapshot *s);
-bool erdma_inspect_cq(const struct ErdmaEngine *e, uint32_t *cqn,
+bool erdma_inspect_cq(struct ErdmaEngine *e, uint32_t *cqn,
                       ErdmaCqSnapshot *s);
 /* The asynchronous one comes last, as ERDMA_MAX_VECTORS. */
 bool erdma_inspect_eq(struct ErdmaEngine *e, uint32_t *eqn,

@@ -271,12 +271,11 @@ static bool load_held(ErdmaEngine *e, const ErdmaEngineSnap *s, char **error)
         ErdmaCq *cq = cqn ? erdma_cq_get(e, cqn) : &e->cmdq.cq;
         ErdmaEq *eq = cq ? erdma_eq_get(e, cq->eqn) : NULL;
 
-        if (!eq || cq->is_held) {
+        if (!eq || erdma_eq_holds(eq, cq)) {
             return erdma_snap_fail(error, "held[%u]: cqn is %u, which has no "
                                    "EQ or is there twice", i, cqn);
         }
-        cq->is_held = true;
-        QTAILQ_INSERT_TAIL(&eq->held, cq, held);
+        erdma_eq_hold(eq, cq);
     }
     return true;
 }

@@ -39,6 +39,7 @@ struct ErdmaEngine {
     ErdmaEq aeq;
     ErdmaEq ceqs[ERDMA_MAX_VECTORS];    /* by EQN; 0 is not used */
     GQueue aeq_held;            /* ErdmaHeldAeqe: the AEQ was full */
+    uint64_t n_eq_lives;        /* EQs that there ever were */
     uint64_t eq_work;           /* bit EQN: has a latched doorbell */
     uint32_t n_sends;           /* ErdmaSendWqe of all QPs */
     uint32_t n_responses;       /* ErdmaResponse of all QPs */
