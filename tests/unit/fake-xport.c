@@ -45,6 +45,10 @@ void erdma_xport_free(ErdmaXport *x)
     g_free(x);
 }
 
+void erdma_xport_set_secret(ErdmaXport *x, uint32_t secret)
+{
+}
+
 void erdma_xport_set_mtu(ErdmaXport *x, uint32_t mtu)
 {
     fake_xport.mtu = mtu;

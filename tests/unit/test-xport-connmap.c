@@ -59,9 +59,37 @@ static void test_random(void)
     erdma_connmap_destroy(&m);
 }
 
+/*
+ * Cookies that a guest has chosen for one secret to meet in one place are
+ * spread by another.
+ */
+static void test_chosen(void)
+{
+    enum { N_CHOSEN = 4096, N_SLOTS = 1 << 18 };
+    g_autoptr(GHashTable) homes = g_hash_table_new(NULL, NULL);
+    ErdmaConnMap known, m;
+    uint32_t c, n = 0;
+
+    erdma_connmap_init(&known);
+    erdma_connmap_init(&m);
+    known.mask = m.mask = N_SLOTS - 1;
+    m.secret = known.secret ^ 0x00010203;
+    for (c = 0; n < N_CHOSEN; c++) {
+        if (erdma_connmap_home(&known, c) == 0) {
+            g_hash_table_add(homes,
+                             GUINT_TO_POINTER(erdma_connmap_home(&m, c)));
+            n++;
+        }
+    }
+    g_assert_cmpuint(g_hash_table_size(homes), >, N_CHOSEN * 9 / 10);
+    erdma_connmap_destroy(&known);
+    erdma_connmap_destroy(&m);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/erdma/xport/connmap/random", test_random);
+    g_test_add_func("/erdma/xport/connmap/chosen", test_chosen);
     return g_test_run();
 }

@@ -81,6 +81,12 @@ void erdma_engine_kick(ErdmaEngine *e)
     }
 }
 
+/* A guest sees 12 bits of the seed, in cookies; this does not follow. */
+static uint32_t table_secret(uint64_t seed)
+{
+    return (seed ^ seed >> 29) * 0xbf58476d1ce4e5b9ULL >> 32;
+}
+
 ErdmaEngine *erdma_engine_new(const ErdmaPort *port, void *opaque,
                               const ErdmaEngineConfig *cfg)
 {
@@ -102,6 +108,7 @@ ErdmaEngine *erdma_engine_new(const ErdmaPort *port, void *opaque,
     QTAILQ_INIT(&e->qp_work);
     erdma_faults_init(e);
     e->xport = erdma_xport_new(&erdma_qp_xport_ops, e, &e->cfg.xport);
+    erdma_xport_set_secret(e->xport, table_secret(cfg->seed));
     erdma_engine_reset(e);
     return e;
 }

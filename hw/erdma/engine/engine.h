@@ -44,7 +44,7 @@ typedef struct ErdmaEngineConfig {
      */
     uint32_t ext_db_first;
     uint32_t n_ext_db;
-    uint64_t seed;              /* of incarnation numbers */
+    uint64_t seed;              /* of incarnation numbers, tables */
     ErdmaXportConfig xport;
 } ErdmaEngineConfig;
 

@@ -11,6 +11,7 @@ void erdma_connmap_init(ErdmaConnMap *m)
     m->v = g_new0(ErdmaConnSlot, FIRST_SIZE);
     m->mask = FIRST_SIZE - 1;
     m->n = 0;
+    m->secret = 0;
 }
 
 void erdma_connmap_destroy(ErdmaConnMap *m)

@@ -4,7 +4,8 @@
  *
  * Every packet is looked up here, so this is one cache line per lookup where
  * a GHashTable takes three, and the line can be fetched ahead of the packet.
- * Cookies are ours, not the network's: nobody else can make them collide.
+ * Peers have no say in cookies, but the guest has: it chooses when it creates
+ * which QP.  The hash has a secret so that it cannot make them meet.
  */
 
 #ifndef HW_ERDMA_XPORT_CONNMAP_H
@@ -21,6 +22,7 @@ typedef struct ErdmaConnMap {
     ErdmaConnSlot *v;
     uint32_t mask;              /* number of slots - 1 */
     uint32_t n;                 /* at most half of them */
+    uint32_t secret;            /* 0: cookies are not a guest's */
 } ErdmaConnMap;
 
 void erdma_connmap_init(ErdmaConnMap *m);
@@ -32,12 +34,14 @@ void erdma_connmap_add(ErdmaConnMap *m, uint32_t cookie, ErdmaXportConn *conn);
 /* @cookie is in the map. */
 void erdma_connmap_remove(ErdmaConnMap *m, uint32_t cookie);
 
-/* Where the search for @cookie begins (Knuth's multiplicative hash) */
+/* Where the search for @cookie begins (finalizer of MurmurHash3) */
 static inline uint32_t erdma_connmap_home(const ErdmaConnMap *m,
                                           uint32_t cookie)
 {
-    uint32_t hash = cookie * 0x9e3779b1u;
+    uint32_t hash = cookie ^ m->secret;
 
+    hash = (hash ^ hash >> 16) * 0x85ebca6bu;
+    hash = (hash ^ hash >> 13) * 0xc2b2ae35u;
     return (hash ^ hash >> 16) & m->mask;
 }
 

@@ -106,6 +106,12 @@ void erdma_xport_free(ErdmaXport *x)
     g_free(x);
 }
 
+void erdma_xport_set_secret(ErdmaXport *x, uint32_t secret)
+{
+    assert(!x->conns.n);
+    x->conns.secret = secret;
+}
+
 void erdma_xport_set_mtu(ErdmaXport *x, uint32_t mtu)
 {
     if (x->recorder) {

@@ -380,6 +380,12 @@ ErdmaXport *erdma_xport_new(const ErdmaXportOps *ops, void *opaque,
 /* Closes every connection without calling back. */
 void erdma_xport_free(ErdmaXport *x);
 
+/*
+ * A number that whoever chooses cookies cannot know, so that no choice makes
+ * look-ups slow; nothing else depends on it.  There is no connection yet.
+ */
+void erdma_xport_set_secret(ErdmaXport *x, uint32_t secret);
+
 /* Segments sent from now on obey @mtu, retransmissions too. */
 void erdma_xport_set_mtu(ErdmaXport *x, uint32_t mtu);
 uint32_t erdma_xport_mtu(const ErdmaXport *x);
