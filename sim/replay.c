@@ -517,8 +517,10 @@ static char *read_header(Replay *r, ErdmaXportConfig *cfg)
     return erdma_record_config_parse(lines, cfg);
 }
 
-char *replay_data(const uint8_t *data, size_t len, ReplayResult *result)
+char *replay_data(const uint8_t *bytes, size_t len, ReplayResult *result)
 {
+    /* An empty file is mapped nowhere. */
+    const uint8_t *data = len ? bytes : (const uint8_t *)"";
     Replay r = {
         .data = data, .p = data, .record = data, .end = data + len,
         .result = result,

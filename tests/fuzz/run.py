@@ -32,8 +32,8 @@ sys.path.insert(0, str(ROOT / 'scripts'))
 import standalone  # noqa: E402
 from tap import Tap  # noqa: E402
 
-NAMES = ['commands', 'compat', 'netem', 'packet', 'plan', 'requests',
-         'snapshot', 'xport']
+NAMES = ['commands', 'compat', 'netem', 'packet', 'plan', 'record',
+         'requests', 'snapshot', 'xport']
 WORK = ROOT / 'build' / 'fuzz'
 # An input that takes longer than this many seconds is a finding.
 SLOW = 20
