@@ -84,7 +84,8 @@ class Guest:
         self.name, self.ip = machine.name, address(index)
         self._log_mark = 0
         self._netem = {}
-        self.moves = 0
+        self._plugged = {}      # id: its -device, in the order of plugging
+        self.moves, self.place = 0, 0   # targets so far; where at the hub
 
     @property
     def qmp(self):
@@ -145,18 +146,21 @@ class Guest:
                                     else more])
         return ",".join(properties)
 
-    def device_args(self):
-        """QEMU's arguments for what setup() has plugged"""
-        o = self.options
-        args = ["-device", ",".join([o.nic] + [
-            "%s=%s" % item for item in self._nic().items()])]
-        if o.rdma == "erdma":
-            args += ["-device", self._hca()]
-        return args
+    def device_args(self, more=""):
+        """QEMU's arguments for what is plugged now; `more` are properties
+        that HCAs get in addition."""
+        return [arg for text in self._plugged.values() for arg in (
+            "-device", text + more * text.startswith("erdma,"))]
+
+    def plug(self, driver, **properties):
+        """Plug a device; properties as in QMP, with an id."""
+        self.qmp.device_add(driver, **properties)
+        self._plugged[properties["id"]] = ",".join(
+            [driver] + ["%s=%s" % item for item in properties.items()])
 
     def add_nic(self):
         """Plug the link's NIC and bring it up."""
-        self.qmp.device_add(self.options.nic, **self._nic())
+        self.plug(self.options.nic, **self._nic())
         self.wait_until("[ -e /sys/class/net/eth0 ]", 20,
                         "the NIC did not appear")
         self.bring_up_link()
@@ -171,6 +175,7 @@ class Guest:
         self.qmp.command("device_del", id=ident)
         self.qmp.wait_event("DEVICE_DELETED", timeout,
                             lambda data: data.get("device") == ident)
+        self._plugged.pop(ident, None)
         return time.monotonic() - began
 
     def reset(self):
@@ -199,7 +204,9 @@ class Guest:
     def add_hca(self, ident="hca0", bus=None, eni="nic0", more=None):
         """Plug an erdma HCA and wait for an active port."""
         known = self.rdma_devices()
-        self.qmp.device_add_text(self._hca(ident, bus, eni, more))
+        text = self._hca(ident, bus, eni, more)
+        self.qmp.device_add_text(text)
+        self._plugged[ident] = text
         old = "|".join(known) or "-"
         self.wait_until(
             "cat $(ls -d /sys/class/infiniband/* 2>/dev/null | "
@@ -375,23 +382,25 @@ class GuestSet:
     def _link_path(self, i):
         return os.path.join(self.rundir, "link%s" % i)
 
-    def make_target(self, i):
-        """A machine that guest i can migrate to, not started"""
+    def make_target(self, i, device=""):
+        """A machine that guest i can migrate to, not started; `device` are
+        properties that its HCAs get in addition."""
         if not self.options.movable:
             raise GuestError("the guests were not started as movable")
         guest = self.guests[i]
-        n = guest.moves = guest.moves + 1
-        return Machine(guest.machine.base, "guest%d-%d" % (i, n),
-                       self.rundir, self.logdir, [self._netdev(i, n % 2)],
-                       guest.device_args() + self._extra(i),
-                       self.options.restrict)
+        guest.moves += 1
+        return Machine(guest.machine.base, "guest%d-%d" % (i, guest.moves),
+                       self.rundir, self.logdir,
+                       [self._netdev(i, 1 - guest.place)],
+                       guest.device_args(device and "," + device) +
+                       self._extra(i), self.options.restrict)
 
     def replace(self, i, machine):
         """Guest i has moved there: the old one ends."""
         guest = self.guests[i]
         self._machines[self._machines.index(guest.machine)] = machine
         guest.machine.stop()
-        guest.machine = machine
+        guest.machine, guest.place = machine, 1 - guest.place
 
     def _has_hub(self):
         return self.options.n > 2 or self.options.movable

@@ -15,6 +15,7 @@ CONFIG, BAR0, MSIX = 0x80002000, 0xe0000000, 0xe0800000
 CMDQ_SQ, CMDQ_CQ, CMDQ_EQ, AEQ = 0x100000, 0x102000, 0x104000, 0x105000
 CEQ, CQ, SQ, RQ, DATA = 0x106000, 0x108000, 0x110000, 0x140000, 0x170000
 RDMA, COMMON = 0, 1
+AEQ_DEPTH = 64
 RTS, ERROR = 2, 5
 INIT_DONE = 2
 
@@ -125,7 +126,7 @@ class Driver:
             qemu.config(offset, value)
         for reg, value in ((0x20, CMDQ_SQ), (0x28, CMDQ_CQ), (0x30, 64),
                            (0x34, 64), (0x38, CMDQ_EQ), (0x40, AEQ),
-                           (0x48, 64)):
+                           (0x48, AEQ_DEPTH)):
             qemu.write(BAR0 + reg, value)
         qemu.write(BAR0 + 0x10, 2)
 
@@ -139,25 +140,35 @@ class Driver:
     def status(self):
         return self.q.read(BAR0 + 0x14)
 
-    def command(self, sub, opcode, body):
-        """Returns status and the answer's first word."""
+    def post(self, sub, opcode, body):
+        """Returns the command's index, for wait()."""
         body = body.ljust(120, b"\0")
         index, self.pi = self.pi, self.pi + 4
         header = self.pi & 0xffff | opcode << 16 | sub << 24 | 3 << 52
         self.q.poke(CMDQ_SQ + index % 64 * 32,
                     struct.pack("<Q", header) + body)
         self.q.write(BAR0 + 0x200, self.pi & 0xffff, 8)
+        return index
+
+    def completion(self, index):
+        """None, or status and the answer's first word"""
         cqe = CMDQ_CQ + index // 4 % 64 * 32
+        raw = bytes.fromhex(self.q.do("read", hex(cqe), "0x20")[2:])
+        words = struct.unpack(">6I", raw[:24])
+        if words[1] == index and words[0] >> 31 == 1 - index // 4 // 64:
+            return words[0] & 0xff, words[2]
+        return None
+
+    def wait(self, index):
         for _ in range(1000):
-            raw = bytes.fromhex(self.q.do("read", hex(cqe), "0x20")[2:])
-            words = struct.unpack(">6I", raw[:24])
-            if words[1] == index and words[0] >> 31 == 1 - index // 4 // 64:
-                return words[0] & 0xff, words[2]
+            done = self.completion(index)
+            if done:
+                return done
             time.sleep(0.005)
         raise DeviceError("a command has no completion")
 
     def must(self, what, sub, opcode, body):
-        status, answer = self.command(sub, opcode, body)
+        status, answer = self.wait(self.post(sub, opcode, body))
         if status:
             raise DeviceError("%s: status %d" % (what, status))
         return answer
@@ -190,6 +201,31 @@ class Driver:
 
     def ring_receive(self, qpn, pi):
         self.q.write(BAR0 + 0x61000, qpn << 32 | pi, 8)
+
+    def aeqes(self, first=0):
+        """(type, object) of the events in the AEQ from its `first` on"""
+        raw = bytes.fromhex(self.q.do("read", hex(AEQ),
+                                      hex(AEQ_DEPTH * 16))[2:])
+        found = []
+        for i in range(first, first + AEQ_DEPTH):
+            head, ident = struct.unpack_from("<II", raw, i % AEQ_DEPTH * 16)
+            if head >> 31 != 1 - i // AEQ_DEPTH % 2:
+                break
+            found.append((head >> 16 & 0xff, ident))
+        return found
+
+    def wait_aeqes(self, first, n):
+        """Exactly n of them"""
+        end = time.monotonic() + 10
+        while len(self.aeqes(first)) < n and time.monotonic() < end:
+            time.sleep(0.01)
+        found = self.aeqes(first)
+        if len(found) != n:
+            raise DeviceError("%d events instead of %d" % (len(found), n))
+        return found
+
+    def ring_aeq(self, ci):
+        self.q.write(BAR0 + 0x50, ci | 1 << 31, 8)
 
     def populate(self):
         self.make_queues()

@@ -6,11 +6,12 @@ directions, with every byte checked, and move.
 
 Each round one of them goes on in another QEMU process.  No program sees an
 error, every one gets on afterwards.  In the ordinary check a short form; named
-on the command line (./erdma check migration) 50 rounds, 10 with loss, through
-a file, and with a guest that is stopped in between.
+on the command line (./erdma check migration) 50 rounds, 10 of them with loss,
+through a file, at awkward moments, and migrations that do not come to an end.
 
   --markdown FILE   the table of docs/migration.md
-  --rounds N        so many without loss, and a fifth of it with
+  --rounds N        so many under load, and a fifth of it with loss
+  --list            list the cases
   NAME...           what begins so, in the long form
 """
 
@@ -22,82 +23,59 @@ import sys
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "scripts"))
+sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "tests" / "loss")]
 
 from guestlib import paths                                      # noqa: E402
 from guestlib.errors import GuestError                          # noqa: E402
 from guestlib.guests import GuestSet                            # noqa: E402
-from guestlib.migration import migrate                          # noqa: E402
 from tap import Tap                                             # noqa: E402
+from transfers import Failed                                    # noqa: E402
 
+import breaks                                             # noqa: E402,F401
+import cases                                                    # noqa: E402
+import snapshots                                          # noqa: E402,F401
 from streams import Streams                                     # noqa: E402
+from traffic import Series, Traffic                             # noqa: E402
 
-SIZE = 20000            # bytes of a ping
-SETTLE = 60             # seconds for traffic to be seen again
 SEED = 1
+# A network for a second NIC
+SPARE = ["-netdev", "hubport,id=spare0,hubid=7"]
 
 
-class Traffic:
-    """rping -V both ways: sends, reads and writes, and it compares.  It ends
-    with the first completion in error and with the first wrong byte."""
-
-    def __init__(self, guests):
-        self.guests, self.commands = guests, []
-        for server, client in ((guests[1], guests[2]),
-                               (guests[2], guests[1])):
-            port = 7000 + server.index
-            common = "-a %s -p %d -V -S %d" % (server.ip, port, SIZE)
-            self.commands.append(server.start("rping -s " + common,
-                                              timeout=0, merge=True))
-            server.wait_until("grep -q ':%04X 00000000:0000 0A' "
-                              "/proc/net/tcp || rdma res show cm_id | "
-                              "grep -q LISTEN" % port, 10, "no rping server")
-            self.commands.append(client.start(
-                "rping -c %s -C 100000000" % common, timeout=0, merge=True))
-        self.wait_progress("the start")
-
-    def delivered(self):
-        return [g.hca_stats()["rx-payload-bytes"] for g in self.guests]
-
-    def check_alive(self, when):
-        for command in self.commands:
-            if not command.running():
-                result = command.wait(5)
-                raise GuestError("%s: `%s` ended with status %d: %s" % (
-                    when, command.command, result.status,
-                    (result.out + result.err)[-400:]))
-
-    def wait_progress(self, when):
-        """Both ends get some ten pings more; returns the bytes until now."""
-        began = self.delivered()
-        end = time.monotonic() + SETTLE
-        while True:
-            self.check_alive(when)
-            now = self.delivered()
-            if all(b - a > 10 * SIZE for a, b in zip(began, now)):
-                return sum(now)
-            if time.monotonic() > end:
-                raise GuestError("%s: nothing moves any more: %s, then %s"
-                                 % (when, began, now))
-            time.sleep(0.1)
-
-    def stop(self):
-        for command in reversed(self.commands):
-            command.kill()
-            command.wait(10)
+def under_load(how, n):
+    """A case: n rounds, guest 1 and guest 2 in turn."""
+    def rounds(guests, series):
+        with Traffic(guests) as traffic:
+            before = sum(traffic.delivered())
+            for i in range(n):
+                moved = 1 + i % 2
+                series.move(guests, moved, how)
+                series.bytes = traffic.wait_progress(
+                    "round %d, guest%d" % (i + 1, moved)) - before
+    return rounds
 
 
-class Series:
-    """Rounds of one kind, for the table"""
+def with_loss(n):
+    def rounds(guests, series):
+        for guest in guests:
+            guest.netem("tx", seed=SEED + guest.index, loss=0.01)
+        try:
+            under_load("unix", n)(guests, series)
+        finally:
+            for guest in guests:
+                guest.no_netem()
+    return rounds
 
-    def __init__(self, title):
-        self.title, self.downtimes, self.bytes = title, [], 0
 
-    def row(self):
-        times = sorted(self.downtimes)
-        return "| %s | %d | %d | %d | %d | %.1f MB |" % (
-            self.title, len(times), times[0], times[len(times) // 2],
-            times[-1], self.bytes / 1e6)
+def all_cases(n):
+    n_loss = (n + 4) // 5
+    return [
+        cases.Case("under load", under_load("unix", n - n_loss), True),
+        cases.Case("under load, 1 % loss each way", with_loss(n_loss), True),
+        cases.Case("through a file", under_load("file", 4), False),
+        cases.Case("-incoming with a socket", under_load("incoming", 4),
+                   False),
+    ] + cases.CASES
 
 
 class Suite:
@@ -106,78 +84,60 @@ class Suite:
         self.tap = Tap()
         self.is_long = bool(os.environ.get("ERDMA_CHECK_NAMED") or args.names)
         self.rows = []
+        self.cases = all_cases(args.rounds or (50 if self.is_long else 3))
 
-    def attempt(self, name, function, *args):
-        if self.args.names and not name.startswith(tuple(self.args.names)):
-            return True
+    def chosen(self):
+        if self.args.names:
+            return [c for c in self.cases
+                    if c.name.startswith(tuple(self.args.names))]
+        return [c for c in self.cases if self.is_long or c.is_short]
+
+    def attempt(self, case, guests):
+        series = Series(case.name)
         began = time.monotonic()
-        print("# progress: " + name, flush=True)
+        why = None
+        print("# progress: " + case.name, flush=True)
         try:
-            function(*args)
-        except GuestError as e:
-            return self.tap.point(False, name, str(e))
-        print("# %s: %.1f s" % (name, time.monotonic() - began), flush=True)
-        return self.tap.point(True, name)
-
-    def rounds(self, guests, series, n, how="unix"):
-        traffic = Traffic(guests)
-        before = sum(traffic.delivered())
-        for i in range(n):
-            moved = 1 + i % 2
-            what = "round %d, guest%d" % (i + 1, moved)
-            info = migrate(guests, moved, how)
-            series.bytes = traffic.wait_progress(what) - before
-            series.downtimes.append(info.get("downtime", 0))
-            print("# %s: %s, downtime %s ms" % (series.title, what,
-                                                info.get("downtime")),
-                  flush=True)
-        traffic.stop()
-
-    def series(self, guests, title, n, how="unix"):
-        series = Series(title)
-        self.rows.append(series)
-        self.attempt("%s: %d rounds" % (title, n), self.rounds, guests,
-                     series, n, how)
-
-    def pause(self, guests):
-        """A stop shorter than the retry limit harms nobody."""
-        traffic = Traffic(guests)
-        guests[1].qmp.command("stop")
-        time.sleep(2)
-        guests[1].qmp.command("cont")
-        traffic.wait_progress("after a stop of 2 s")
-        traffic.stop()
+            case.function(guests, series)
+        except (AssertionError, Failed, GuestError) as e:
+            why = str(e)
+        print("# %s: %.1f s" % (case.name, time.monotonic() - began),
+              flush=True)
+        self.tap.point(not why, case.name, why)
+        if series.downtimes:
+            self.rows.append(series.row())
+        return not why
 
     def run(self):
         if not self.args.names:
             Streams(self.tap, paths.qemu_binary()).run(self.is_long)
-        with GuestSet(n=2, movable=True, restrict=True,
+        with GuestSet(n=2, movable=True, restrict=True, qemu=SPARE,
                       say=lambda t: print("# " + t, flush=True),
                       logdir=paths.BUILD + "/logs/migration") as guests:
-            n = self.args.rounds or (50 if self.is_long else 2)
-            self.series(guests, "no loss", n)
-            if self.is_long:
-                self.series(guests, "through a file", 4, "file")
-                self.attempt("stopped for 2 s", self.pause, guests)
-            for guest in guests:
-                guest.netem("tx", seed=SEED + guest.index, loss=0.01)
-            self.series(guests, "1 % loss each way", (n + 4) // 5)
+            for case in self.chosen():
+                self.attempt(case, guests)
             bad = [x for g in guests for x in g.log_problems()]
             self.tap.point(not bad, "kernel logs are clean",
                            "\n".join(bad[:30]))
         if self.args.markdown:
             self.args.markdown.write_text(
-                "| Wire | Rounds | Least ms | Median | Most | Checked |\n"
-                "|---|---|---|---|---|---|\n" +
-                "".join(s.row() + "\n" for s in self.rows if s.downtimes))
+                "| | Moves | Least ms | Median | Most | Checked |\n"
+                "|---|---|---|---|---|---|\n" + "\n".join(self.rows) + "\n")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--markdown", metavar="FILE", type=pathlib.Path)
     parser.add_argument("--rounds", metavar="N", type=int)
+    parser.add_argument("--list", action="store_true")
     parser.add_argument("names", nargs="*")
     suite = Suite(parser.parse_args())
+    if not suite.chosen():
+        parser.error("no such case")
+    if suite.args.list:
+        for case in suite.cases:
+            print(case.name, "(short)" if case.is_short else "")
+        return 0
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     suite.run()
     return suite.tap.done()

@@ -8,13 +8,14 @@ import random
 import tempfile
 import time
 
-from device import BAR0, Driver, DeviceError, INIT_DONE, Qemu
+from device import (AEQ_DEPTH, BAR0, INIT_DONE, DeviceError, Driver, Qemu)
 
 HERE = pathlib.Path(__file__).resolve().parent
 STORED = HERE / "stream-1.bin"    # compressed
 # Machine and options that the stored stream was made with: for ever.
 STORED_MACHINE = "pc-i440fx-10.0"
 MUTATIONS = 40
+N_AEQES = AEQ_DEPTH + 36
 
 # Property, another value, and what the error names
 OTHER = (("max-qp", 1023), ("vectors", 8), ("max-cqe", 1024),
@@ -87,6 +88,11 @@ def check_arrived(qemu, old):
     qemu.write(BAR0 + 0x10, 1)
 
 
+def expect(what, have, want):
+    if have != want:
+        raise DeviceError("%s: %s, should be %s" % (what, have, want))
+
+
 class Streams:
     def __init__(self, tap, binary):
         self.tap, self.binary = tap, binary
@@ -151,6 +157,63 @@ class Streams:
         finally:
             qemu.kill()
 
+    def full_aeq(self, work, path):
+        """Events that found no room come to the guest where it is now."""
+        qemu = Qemu(self.binary, work)
+        try:
+            driver = Driver(qemu)
+            driver.populate()
+            qemu.qmp("object-add", **{
+                "qom-type": "erdma-fault", "id": "f0", "device": "hca0",
+                "on": "timer", "action": "aeqe", "event": "other", "qpn": 3,
+                "period-us": 1000, "count": N_AEQES})
+            for _ in range(2 * N_AEQES):
+                qemu.do("clock_step", 1000000)
+            expect("fired", qemu.qmp("qom-get", path="/objects/f0",
+                                     property="fired"), N_AEQES)
+            old = driver.aeqes()
+            expect("events in the queue", len(old), AEQ_DEPTH)
+            save(qemu, path)
+        finally:
+            qemu.kill()
+        qemu, said = load(self.binary, work, path)
+        if not qemu:
+            raise DeviceError(said)
+        try:
+            driver = Driver.attach(qemu, driver)
+            expect("the queue", driver.aeqes(), old)
+            driver.ring_aeq(AEQ_DEPTH)
+            new = driver.wait_aeqes(AEQ_DEPTH, N_AEQES - AEQ_DEPTH)
+            expect("events later", new, old[:len(new)])
+        finally:
+            qemu.kill()
+
+    def stopped(self, work, path):
+        """Doorbells that were rung last, with nobody at home"""
+        qemu = Qemu(self.binary, work)
+        try:
+            driver = Driver(qemu)
+            driver.populate()
+            qemu.qmp("stop")
+            index = driver.post(0, 9, b"\1\0\0\0")      # DEREG_MR
+            driver.ring_receive(3, 5)
+            expect("completion", driver.completion(index), None)
+            save(qemu, path)
+        finally:
+            qemu.kill()
+        qemu, said = load(self.binary, work, path)
+        if not qemu:
+            raise DeviceError(said)
+        try:
+            driver = Driver.attach(qemu, driver)
+            expect("completion there", driver.completion(index), None)
+            qemu.qmp("cont")
+            expect("status", driver.wait(index)[0], 0)
+            expect("receives", [qp["rq-pi"] for qp in driver.objects()
+                                if qp["qpn"] == 3], [5])
+        finally:
+            qemu.kill()
+
     def recorded(self, work):
         qemu = Qemu(self.binary, work, ",record=" + os.path.join(work, "r"))
         try:
@@ -172,6 +235,10 @@ class Streams:
             for name, value in OTHER if is_long else OTHER[:3]:
                 self.attempt("%s=%s is refused" % (name, value), self.other,
                              work, path, name, value)
+            self.attempt("events that wait for room", self.full_aeq, work,
+                         path)
+            self.attempt("doorbells of a device that is stopped",
+                         self.stopped, work, path)
             self.attempt("record= and migration", self.recorded, work)
             self.attempt("the stored stream of version 1", self.stored, work)
             if is_long:
