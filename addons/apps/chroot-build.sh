@@ -21,6 +21,18 @@ g++ -std=c++17 -O1 -DNDEBUG -s -w -I/build/gloo -I/usr/include/hiredis \
     /build/gloo/gloo/benchmark/runner.cc \
     -L"$mpi/lib" -lgloo -lhiredis -libverbs -lmpi
 
+echo "== valkey"
+# Without it, the packages' programs have no RDMA.
+mkdir -p /build/valkey
+tar -xf /build/valkey_*.orig.tar.* -C /build/valkey --strip-components=1
+valkey="valkey-server valkey-cli valkey-benchmark"
+# shellcheck disable=SC2086
+make -s -C /build/valkey/src -j "$(nproc)" MALLOC=libc BUILD_RDMA=yes \
+    OPTIMIZATION=-O1 DEBUG= USE_SYSTEMD=no $valkey
+for t in $valkey; do
+    strip -o "$tree/usr/bin/$t" "/build/valkey/src/$t"
+done
+
 echo "== our program"
 gcc -O2 -Wall -Wextra -Werror -s -I"$mpi/include" \
     -o "$tree/usr/bin/mpi-check" /build/programs/mpi-check.c \
