@@ -3,8 +3,9 @@
  * An MPI program that checks what it gets: every byte of every message is
  * computed again from who sent it to whom.
  *
- * usage: mpi-check            a ring and an all-to-all of all ranks
- *        mpi-check figures    latency and bandwidth between ranks 0 and 1
+ * usage: mpi-check            a ring, an all-to-all, and all ranks to rank 0
+ *        mpi-check figures    latency and bandwidth between pairs of ranks, all
+ *                             pairs at the same time, and of an all-to-all
  */
 
 #include <stdint.h>
@@ -89,6 +90,29 @@ static void all_to_all(size_t len, int round)
     free(in);
 }
 
+/*
+ * All to rank 0, which takes them as they come: the library tells it who sent
+ * each, from what came along with the message.
+ */
+static void from_any(size_t len, int round)
+{
+    uint8_t *buf = allocate(len);
+    MPI_Status status;
+    int i;
+
+    if (rank != 0) {
+        fill(buf, len, rank, 0, round);
+        MPI_Send(buf, len, MPI_BYTE, 0, round, MPI_COMM_WORLD);
+    }
+    for (i = 1; rank == 0 && i < size; i++) {
+        memset(buf, 0xee, len);
+        MPI_Recv(buf, len, MPI_BYTE, MPI_ANY_SOURCE, round, MPI_COMM_WORLD,
+                 &status);
+        check(buf, len, status.MPI_SOURCE, 0, round);
+    }
+    free(buf);
+}
+
 static void sum(void)
 {
     long mine = rank + 1, total;
@@ -112,6 +136,7 @@ static void checks(void)
     for (i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
         ring(lengths[i], i);
         all_to_all(lengths[i], i);
+        from_any(lengths[i], i);
         sum();
     }
     MPI_Reduce(&checked, &total, 1, MPI_UNSIGNED_LONG_LONG, MPI_SUM, 0,
@@ -132,18 +157,18 @@ static double since(double began)
 static double ping_pong(uint8_t *buf, int len, int rounds)
 {
     double began = 0;
-    int i, warm = rounds / 10, peer = !rank;
+    int i, warm = rounds / 10, peer = rank ^ 1;
 
     for (i = 0; i < warm + rounds; i++) {
         if (i == warm) {
             began = MPI_Wtime();
         }
-        if (rank == 0) {
+        if (rank % 2 == 0) {
             MPI_Send(buf, len, MPI_BYTE, peer, 0, MPI_COMM_WORLD);
         }
         MPI_Recv(buf, len, MPI_BYTE, peer, 0, MPI_COMM_WORLD,
                  MPI_STATUS_IGNORE);
-        if (rank == 1) {
+        if (rank % 2 == 1) {
             MPI_Send(buf, len, MPI_BYTE, peer, 0, MPI_COMM_WORLD);
         }
     }
@@ -156,39 +181,66 @@ static double stream(uint8_t *buf, int len, int rounds)
     enum { WINDOW = 16 };
     MPI_Request requests[WINDOW];
     double began = MPI_Wtime();
-    int i, j;
+    int i, j, peer = rank ^ 1;
 
     for (i = 0; i < rounds; i++) {
         for (j = 0; j < WINDOW; j++) {
-            if (rank == 0) {
-                MPI_Isend(buf + j * len, len, MPI_BYTE, 1, j, MPI_COMM_WORLD,
-                          &requests[j]);
+            if (rank % 2 == 0) {
+                MPI_Isend(buf + j * len, len, MPI_BYTE, peer, j,
+                          MPI_COMM_WORLD, &requests[j]);
             } else {
-                MPI_Irecv(buf + j * len, len, MPI_BYTE, 0, j, MPI_COMM_WORLD,
-                          &requests[j]);
+                MPI_Irecv(buf + j * len, len, MPI_BYTE, peer, j,
+                          MPI_COMM_WORLD, &requests[j]);
             }
         }
         MPI_Waitall(WINDOW, requests, MPI_STATUSES_IGNORE);
-        MPI_Sendrecv(&i, 1, MPI_INT, !rank, 99, &j, 1, MPI_INT, !rank, 99,
+        MPI_Sendrecv(&i, 1, MPI_INT, peer, 99, &j, 1, MPI_INT, peer, 99,
                      MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     }
     return (double)len * WINDOW * rounds / since(began);
+}
+
+/* Seconds of one all-to-all of so many bytes from each to each. */
+static double exchange(uint8_t *buf, int len, int rounds)
+{
+    uint8_t *in = allocate((size_t)len * size);
+    double began;
+    int i;
+
+    MPI_Barrier(MPI_COMM_WORLD);
+    began = MPI_Wtime();
+    for (i = 0; i < rounds; i++) {
+        MPI_Alltoall(buf, len, MPI_BYTE, in, len, MPI_BYTE, MPI_COMM_WORLD);
+    }
+    free(in);
+    return since(began) / rounds;
 }
 
 static void figures(void)
 {
     static const int lengths[] = { 8, 4096, 65536, 1048576 };
     uint8_t *buf = allocate(16 * 1048576);
-    double latency, rate;
+    double mine[2], latency, rate, all;
     size_t i;
 
     memset(buf, 0x5a, 16 * 1048576);
+    if (rank == 0) {
+        printf("bytes, latency in us, MiB/s of all pairs, all-to-all in us:\n");
+    }
     for (i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
-        latency = ping_pong(buf, lengths[i], lengths[i] > 65536 ? 20 : 200);
-        rate = stream(buf, lengths[i], lengths[i] > 65536 ? 4 : 20);
+        MPI_Barrier(MPI_COMM_WORLD);
+        mine[0] = ping_pong(buf, lengths[i], lengths[i] > 65536 ? 10 : 100);
+        MPI_Barrier(MPI_COMM_WORLD);
+        mine[1] = stream(buf, lengths[i], lengths[i] > 65536 ? 2 : 10);
+        all = exchange(buf, lengths[i], lengths[i] > 65536 ? 3 : 20);
+        MPI_Reduce(&mine[0], &latency, 1, MPI_DOUBLE, MPI_SUM, 0,
+                   MPI_COMM_WORLD);
+        MPI_Reduce(&mine[1], &rate, 1, MPI_DOUBLE, MPI_SUM, 0,
+                   MPI_COMM_WORLD);
         if (rank == 0) {
-            printf("%d bytes: %.1f us %.2f MiB/s\n", lengths[i],
-                   latency * 1e6, rate / 1048576);
+            /* Both of a pair have measured the same. */
+            printf("%d %.1f %.2f %.1f\n", lengths[i], latency * 1e6 / size,
+                   rate / 1048576 / 2, all * 1e6);
         }
     }
     free(buf);
@@ -200,8 +252,9 @@ int main(int argc, char **argv)
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     if (argc > 1 && strcmp(argv[1], "figures") == 0) {
-        if (size != 2) {
-            fprintf(stderr, "figures: two ranks wanted\n");
+        if (size % 2 || size > 16) {
+            fprintf(stderr, "figures: an even number of ranks wanted, "
+                    "16 at most\n");
             MPI_Abort(MPI_COMM_WORLD, 2);
         }
         figures();
