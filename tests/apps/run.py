@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-# summary: applications in user space: Open MPI, UCX
+# summary: applications: Open MPI, libfabric, Valkey, fio, qperf, rsockets
 # on demand
 """Runs Debian's RDMA applications between guests; what they measure is shown
 as comments.
@@ -19,6 +19,12 @@ import suite                                                    # noqa: E402
 from tap import Tap                                             # noqa: E402
 
 import test_mpi                 # noqa: E402,F401  they register themselves
+import test_libfabric                                       # noqa: E402,F401
+import test_valkey                                          # noqa: E402,F401
+import test_fio                                             # noqa: E402,F401
+import test_qperf                                           # noqa: E402,F401
+import test_sockets                                         # noqa: E402,F401
+import test_user                                            # noqa: E402,F401
 import test_ucx                                             # noqa: E402,F401
 
 
