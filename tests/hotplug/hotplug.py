@@ -21,10 +21,11 @@ suite.SETS.update({
     "plug-native": Options(n=2, restrict=True, machine="q35-native"),
     "plug-pc": Options(n=2, restrict=True, machine="pc"),
     "plug-storage": Options(n=2, restrict=True, addons=["storage"]),
+    "plug-linux7": Options(n=2, restrict=True, kernel="7"),
 })
 # Machines, as the table has them
 WAYS = {"plug": "q35", "plug-native": "q35 native", "plug-pc": "pc",
-        "plug-storage": "q35"}
+        "plug-storage": "q35", "plug-linux7": "q35"}
 EVERYWHERE = ("plug", "plug-native", "plug-pc")
 
 ROUNDS = None       # of every test, rather than its own number
@@ -231,7 +232,8 @@ class Load:
         except AssertionError as e:
             if not re.search(PERFTEST_SET_UP, str(e)):
                 raise
-            print("# again, since %s" % e, flush=True)
+            print("# again, since %s" % " / ".join(str(e).splitlines()[:4]),
+                  flush=True)
             for _, _, command in self.running[n_before:]:
                 command.kill()
                 command.wait(10)

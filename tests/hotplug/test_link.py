@@ -43,6 +43,24 @@ def link_of_nic(ctx):
     traffic(ctx)
 
 
+@plug_test("port-events", ("plug-linux7",))
+def port_events(ctx):
+    """A newer driver leaves the port to Linux's RDMA core, which sends one
+    event for each change of the NIC's link."""
+    guest = ctx[2]
+    wanted = []
+    with AsyncWatch(guest) as watch:
+        for _ in range(ctx.rounds):
+            for is_up, event in ((False, "PORT_ERR"), (True, "PORT_ACTIVE")):
+                set_link(guest, is_up)
+                wanted.append(event)
+                # Linux looks at carriers once a second.
+                events = watch.wait(*wanted)
+            ctx.figures.rounds += 1
+        assert len(events) == len(wanted), events
+    traffic(ctx)
+
+
 @plug_test("link-stays-down", rounds=2)
 def link_stays_down(ctx):
     """A link that does not come back: the retry error, in bounded time; and
