@@ -19,6 +19,7 @@
 #include "qemu/main-loop.h"
 #include "qemu/rcu.h"
 #include "qemu/timer.h"
+#include "system/replay.h"
 #include "system/runstate.h"
 #include "erdma.h"
 #include "trace.h"
@@ -316,7 +317,7 @@ static void erdma_port_last_unref(void *opaque)
 static void erdma_port_run(ErdmaState *s)
 {
     if (!s->is_running) {
-        return;         /* the change of state will kick */
+        return;         /* as in erdma_port_kick() */
     }
     if (s->is_in_engine) {
         erdma_port_kick(s);     /* an event loop nested in transmit() */
@@ -353,14 +354,39 @@ void erdma_port_input(ErdmaState *s, const ErdmaDatagram *dg)
     erdma_port_kick(s);
 }
 
-void erdma_port_kick(ErdmaState *s)
-{
-    qemu_bh_schedule(s->bh);
-}
-
 static void erdma_port_bh(void *opaque)
 {
     erdma_port_run(opaque);
+}
+
+static void erdma_port_replayed(void *opaque)
+{
+    ErdmaState *s = opaque;
+
+    s->is_kicked = false;
+    if (s->engine) {
+        aio_bh_call(s->bh);
+    }
+    object_unref(s);
+}
+
+void erdma_port_kick(ErdmaState *s)
+{
+    if (!s->is_running) {
+        return;         /* the change of state will kick */
+    }
+    if (!replay_events_enabled()) {
+        qemu_bh_schedule(s->bh);
+    } else if (!s->is_kicked) {
+        /*
+         * -icount rr=: at the same instruction in the replay.  There is no
+         * cancelling; the reference outlives an unplug.
+         */
+        s->is_kicked = true;
+        object_ref(s);
+        replay_bh_schedule_oneshot_event(qemu_get_aio_context(),
+                                         erdma_port_replayed, s);
+    }
 }
 
 static void erdma_port_timer(void *opaque)

@@ -144,6 +144,7 @@ struct ErdmaState {
     bool is_in_engine;
     bool is_running;            /* the machine is */
     QEMUBH *bh;
+    bool is_kicked;             /* a recorded or replayed event runs it */
     QEMUTimer *timer;
     int64_t timer_ns;           /* when it fires, INT64_MAX: not armed */
     VMChangeStateEntry *vm_state;

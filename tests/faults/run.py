@@ -6,7 +6,7 @@
   --short           a selection of a minute; without it when the suite is named
   --list            list the tests
   --markdown FILE   the table of docs/faults.md
-  NAME...           only these (or how they begin)
+  NAME...           only these (or how they begin); "replay": only that
 """
 
 import argparse
@@ -24,6 +24,7 @@ from guestlib import paths                                      # noqa: E402
 from guestlib.guests import GuestSet                            # noqa: E402
 from tap import Tap                                             # noqa: E402
 
+import replay                                                   # noqa: E402
 import suite                                                    # noqa: E402
 import test_commands                                            # noqa: E402
 import test_completions                                         # noqa: E402
@@ -51,6 +52,16 @@ def row(test, did, messages):
     return "| %s | %s | %s | %s |" % (test.name, rules, did, said)
 
 
+def check_replay(tap):
+    print("# progress: a failure is recorded and replayed", flush=True)
+    why = ""
+    try:
+        print("# " + replay.check(), flush=True)
+    except (replay.ReplayError, subprocess.TimeoutExpired) as e:
+        why = str(e)
+    tap.point(not why, "a failure is recorded and replayed", why)
+
+
 def main():
     parser = argparse.ArgumentParser(usage=__doc__)
     parser.add_argument("--short", action="store_true",
@@ -64,6 +75,10 @@ def main():
         for test in tests:
             print(test.name, "(short)" if test.short else "")
         return 0
+    if args.names == ["replay"]:
+        tap = Tap()
+        check_replay(tap)
+        return tap.done()
     if not tests:
         parser.error("no such test: " + ", ".join(args.names))
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
@@ -84,6 +99,7 @@ def main():
                 args.markdown.write_text("\n".join(rows) + "\n")
         tap.point(not ctx.b.log_problems(), "guest 2's kernel log is clean")
     if not args.short and not args.names:
+        check_replay(tap)
         example = subprocess.run([ROOT / "docs/examples/faults-ci.sh"],
                                  cwd=ROOT, timeout=600, text=True,
                                  stdout=subprocess.PIPE, check=False,
