@@ -427,6 +427,17 @@ static void test_learn(void)
     teardown(&f);
 }
 
+static void expect_arp(const uint8_t *frame, const uint8_t *mac, uint32_t ip,
+                       uint32_t target_ip)
+{
+    g_assert_cmpint(memcmp(frame, broadcast, 6), ==, 0);
+    g_assert_cmpint(memcmp(frame + 6, mac, 6), ==, 0);
+    g_assert_cmpint(lduw_be_p(frame + 20), ==, 1);
+    g_assert_cmpint(memcmp(frame + 22, mac, 6), ==, 0);
+    g_assert_cmphex(ldl_be_p(frame + 28), ==, ip);
+    g_assert_cmphex(ldl_be_p(frame + 38), ==, target_ip);
+}
+
 /* Nothing passed before: ask, not too often, and believe the answer. */
 static void test_arp(void)
 {
@@ -439,12 +450,7 @@ static void test_arp(void)
     post_write(&f, 100);
     len = raw_wait(&f, frame, ETH_P_ARP);
     g_assert_cmpuint(len, >=, 42);
-    g_assert_cmpint(memcmp(frame, broadcast, 6), ==, 0);
-    g_assert_cmpint(memcmp(frame + 6, mac0, 6), ==, 0);
-    g_assert_cmpint(lduw_be_p(frame + 20), ==, 1);
-    g_assert_cmpint(memcmp(frame + 22, mac0, 6), ==, 0);
-    g_assert_cmphex(ldl_be_p(frame + 28), ==, QERDMA_IP(0));
-    g_assert_cmphex(ldl_be_p(frame + 38), ==, OTHER_IP);
+    expect_arp(frame, mac0, QERDMA_IP(0), OTHER_IP);
     g_assert_cmpuint(raw_recv(&f, frame), ==, 0);
     g_assert_cmpuint(qerdma_stat(f.d[0], "tx-no-hop"), >, 0);
 
@@ -612,6 +618,58 @@ static void test_netdev(void)
     qerdma_quit(f.d[0], f.d[1]);
 }
 
+/* One device, and us at the other end of its wire */
+static void setup_wire(Fixture *f)
+{
+    QOSState *qs;
+    int fds[2];
+
+    memset(f, 0, sizeof(*f));
+    g_assert_cmpint(socketpair(AF_UNIX, SOCK_DGRAM, 0, fds), ==, 0);
+    g_assert_cmpint(fcntl(fds[0], F_SETFD, FD_CLOEXEC), ==, 0);
+    g_assert_cmpint(fcntl(fds[0], F_SETFL, O_NONBLOCK), ==, 0);
+    qs = qerdma_boot("-netdev dgram,id=raw,local.type=fd,local.str=%d "
+                     "-device erdma,id=rdma0,addr=5,netdev=raw,"
+                     "mac=52:54:00:12:34:56", fds[1]);
+    close(fds[1]);
+    f->raw = fds[0];
+    f->d[0] = f->d[1] = qerdma_new(qs, QERDMA_SLOT(0));
+    qerdma_start(f->d[0], NULL);
+    qerdma_reg_simple(f->d[0], &f->mr[0], PDN, 256 * 1024, QERDMA_ACC_ALL);
+}
+
+/* Who has migrated says so, and whom we talk to is believed. */
+static void test_announce(void)
+{
+    Fixture f;
+    uint8_t frame[QERDMA_FRAME_MAX];
+
+    setup_wire(&f);
+    connect_to_other(&f);
+    post_write(&f, 100);
+    raw_wait(&f, frame, ETH_P_ARP);
+    expect_arp(frame, mac0, QERDMA_IP(0), OTHER_IP);
+    raw_send(&f, frame, qerdma_arp_frame(frame, 2, mac_other, OTHER_IP, mac0,
+                                         QERDMA_IP(0)));
+    raw_wait(&f, frame, ETH_P_IP);
+    g_assert_cmpint(memcmp(frame, mac_other, 6), ==, 0);
+
+    raw_drain(&f);
+    qtest_qmp_assert_success(f.d[0]->qts, "{ 'execute': 'announce-self', "
+                             "'arguments': { 'initial': 50, 'max': 50, "
+                             "'rounds': 1, 'step': 0 } }");
+    raw_wait(&f, frame, ETH_P_ARP);
+    expect_arp(frame, mac0, QERDMA_IP(0), QERDMA_IP(0));
+
+    raw_send(&f, frame, qerdma_arp_frame(frame, 1, mac1, OTHER_IP, broadcast,
+                                         OTHER_IP));
+    raw_drain(&f);
+    raw_wait(&f, frame, ETH_P_IP);
+    g_assert_cmpint(memcmp(frame, mac1, 6), ==, 0);
+    close(f.raw);
+    qerdma_quit(f.d[0], NULL);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -627,5 +685,6 @@ int main(int argc, char **argv)
     qtest_add_func("/erdma/net/stopped", test_stopped);
     qtest_add_func("/erdma/net/capture", test_capture);
     qtest_add_func("/erdma/net/netdev", test_netdev);
+    qtest_add_func("/erdma/net/announce", test_announce);
     return g_test_run();
 }
