@@ -13,7 +13,7 @@ build/logs/check-SUITE.log. What a suite needs (QEMU, a guest image) it makes.
 
 Suites that wait for nothing, like "fuzz", run beside those with guests.
 Suites marked "on demand" in the list run only when named; "compat",
-"faults", "hotplug", "matrix" and "semantics" do more when named.
+"faults", "hotplug", "matrix", "migration" and "semantics" do more when named.
 Exit codes: 0 all passed, 1 something failed, 2 wrong usage, 3 the machine
 lacks something.
 """
