@@ -240,3 +240,7 @@ class Driver:
     def objects(self):
         return self.q.qmp("qom-get", path="/machine/peripheral/hca0",
                           property="qps")
+
+    def stats(self):
+        return self.q.qmp("qom-get", path="/machine/peripheral/hca0",
+                          property="stats")
