@@ -28,6 +28,8 @@ PERFTEST_STALL_SECONDS = 150
 # peer's MPA reply: see "Faults of the Linux driver" in docs/limitations.md.
 OVERLOOKED = ("RDMA_CM_EVENT_UNREACHABLE(, error -110| \\(-110\\))|"
               "rdma_connect: Connection timed out")
+# And when the port that RDMA_CM has chosen belongs to a TCP connection, see there
+PORT_TAKEN = "connection to itself: Address already in use"
 
 
 def perftest_stalled(command, problem):
