@@ -151,14 +151,20 @@ int kv_case_atomics(KvPair *p)
     op.opcode = IB_WR_ATOMIC_CMP_AND_SWP;
     op.compare_add = 0x0102030500000000ull;
     op.swap = 0xfedcba9876543210ull;
-    for (int i = 0; i < 2; i++) {       /* the second one does not match */
-        if (kv_post(&p->a, &p->b, &op) ||
-            kv_expect(p->a.scq, &wc, op.id, IB_WC_SUCCESS)) {
-            return -EIO;
-        }
-        if (*here != (i ? op.swap : op.compare_add) || *there != op.swap) {
-            return kv_fail("compare and swap: %llx, %llx", *here, *there);
-        }
+    if (kv_post(&p->a, &p->b, &op) ||
+        kv_expect(p->a.scq, &wc, op.id, IB_WC_SUCCESS)) {
+        return -EIO;
+    }
+    if (*here != op.compare_add || *there != op.swap) {
+        return kv_fail("compare and swap: %llx, %llx", *here, *there);
+    }
+    op.swap = 1;                        /* what is there differs now */
+    if (kv_post(&p->a, &p->b, &op) ||
+        kv_expect(p->a.scq, &wc, op.id, IB_WC_SUCCESS)) {
+        return -EIO;
+    }
+    if (*here != 0xfedcba9876543210ull || *there != *here) {
+        return kv_fail("swapped: %llx, %llx", *here, *there);
     }
     return 0;
 }
