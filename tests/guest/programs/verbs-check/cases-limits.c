@@ -8,6 +8,7 @@
  *   limits/OBJECT        all QPs, CQs, MRs; needs a device with few of them
  *   limits/contexts      as many users as there are doorbell pages
  *   limits/beyond-NAME   one more than a queue, a request or a region may have
+ *   limits/no-NAME       what the product does not have
  *
  * No connection is open meanwhile, so that all objects are ours.
  */
@@ -235,6 +236,80 @@ static void mr_limit_case(Limits *l)
     munmap(at, len);
 }
 
+static bool can_make_srq(Limits *l)
+{
+    struct ibv_srq_init_attr attr = { .attr = { .max_wr = 1, .max_sge = 1 } };
+    struct ibv_srq *srq = ibv_create_srq(l->pd, &attr);
+
+    return srq && !ibv_destroy_srq(srq);
+}
+
+static bool can_make_mw(Limits *l)
+{
+    struct ibv_mw *mw = ibv_alloc_mw(l->pd, IBV_MW_TYPE_1);
+
+    return mw && !ibv_dealloc_mw(mw);
+}
+
+static bool can_resize_cq(Limits *l)
+{
+    errno = ibv_resize_cq(l->cq, 100);
+    return !errno;
+}
+
+static bool can_make_qp_type(Limits *l, enum ibv_qp_type type)
+{
+    struct ibv_qp_init_attr attr = {
+        .send_cq = l->cq, .recv_cq = l->cq, .qp_type = type,
+        .cap = { 1, 1, 1, 1, 0 },
+    };
+    struct ibv_qp *qp = ibv_create_qp(l->pd, &attr);
+
+    return qp && !ibv_destroy_qp(qp);
+}
+
+static bool can_make_uc(Limits *l)
+{
+    return can_make_qp_type(l, IBV_QPT_UC);
+}
+
+static bool can_make_ud(Limits *l)
+{
+    return can_make_qp_type(l, IBV_QPT_UD);
+}
+
+typedef struct Absent {
+    const char *name;
+    bool (*can)(Limits *l);
+} Absent;
+
+static const Absent absent[] = {
+    { "shared-receive-queue", can_make_srq },
+    { "memory-window", can_make_mw },
+    { "cq-resize", can_resize_cq },
+    { "unreliable-connection", can_make_uc },
+    { "unreliable-datagram", can_make_ud },
+};
+
+static void absent_case(Limits *l, const Absent *what)
+{
+    bool can;
+
+    if (!begin(l->c, "limits/no-%s", what->name)) {
+        return;
+    }
+    errno = 0;
+    can = what->can(l);
+    if (can) {
+        fail(l->c, "it can be had");
+    } else if (errno != EOPNOTSUPP) {
+        fail(l->c, "errno %d (%s), wanted %d", errno, strerror(errno),
+             EOPNOTSUPP);
+    } else {
+        pass(l->c, strerror(EOPNOTSUPP));
+    }
+}
+
 static bool limits_open(Limits *l)
 {
     struct ibv_device **list = ibv_get_device_list(NULL);
@@ -267,6 +342,9 @@ static void limits_run(Limits *l)
     object_case(l, &qps, l->attr.max_qp, ENOMEM);
     for (size_t i = 0; i < sizeof(qp_limits) / sizeof(qp_limits[0]); i++) {
         qp_limit_case(l, &qp_limits[i]);
+    }
+    for (size_t i = 0; i < sizeof(absent) / sizeof(absent[0]); i++) {
+        absent_case(l, &absent[i]);
     }
     if (l->cq) {
         ibv_destroy_cq(l->cq);
