@@ -36,7 +36,9 @@ def install(guest, files):
     """Unpack disk files into a guest; what is there already stays."""
     if not files:
         return
-    for i, path in enumerate(files):
+    first = guest.n_addon_disks
+    guest.n_addon_disks += len(files)
+    for i, path in enumerate(files, first):
         node = "addon%d" % i
         guest.qmp.command("blockdev-add", driver="file", node_name=node,
                           filename=path, read_only=True)
@@ -44,7 +46,7 @@ def install(guest, files):
                              serial=node,
                              bus=guest.machine.base.port(N_ROOT_PORTS - 1 - i))
     guest.run("modprobe virtio_blk", 20)
-    for i in range(len(files)):
+    for i in range(first, guest.n_addon_disks):
         guest.run(
             "until d=$(grep -lx addon%d /sys/block/vd*/serial 2>/dev/null); "
             "do sleep 0.02; done; d=${d%%/serial}; "

@@ -86,6 +86,7 @@ class Guest:
         self._netem = {}
         self._plugged = {}      # id: its -device, in the order of plugging
         self.moves, self.place = 0, 0   # targets so far; where at the hub
+        self.n_addon_disks = 0  # see addons.install()
 
     @property
     def qmp(self):

@@ -126,6 +126,7 @@ def load():
     import test_connect         # noqa: F401
     import test_container       # noqa: F401
     import test_errors          # noqa: F401
+    import test_gloo            # noqa: F401
     import test_programs        # noqa: F401
     import test_pyverbs         # noqa: F401
 
