@@ -9,7 +9,8 @@
   * every trace event pattern of that page matches an event;
   * every sub-command has its section in README.md, and none is invented;
   * every relative link between the documents leads somewhere;
-  * every test that docs/security names exists;
+  * every test that docs/security names exists, and so does every one that
+    the tables of docs/compatibility name;
   * every reference from the code to a document, or to a section of one,
     leads somewhere, and docs/architecture.md knows each file of the device.
 
@@ -184,6 +185,41 @@ def check_tests(tap):
         tap.point(not bad, f'tests that {page.relative_to(ROOT)} names', bad)
 
 
+def is_case(name, literals):
+    """Is `name` what a test is called, or how that begins?  A program may
+    put it together from a format and another string."""
+    if any(text.startswith(name) for text in literals):
+        return True
+    for text in literals:
+        parts = [re.escape(part) for part in text.split('%s')]
+        found = len(parts) > 1 and re.fullmatch('([a-z0-9-]*)'.join(parts),
+                                                name)
+        if found and len(''.join(parts)) > 2 and all(
+                part in literals for part in found.groups() if part):
+            return True
+    return False
+
+
+def check_cases(tap):
+    """`name` or `group/name` in the columns that name tests"""
+    literals = set()
+    for path in sorted((ROOT / 'tests').rglob('*.[ch]')) + \
+            sorted((ROOT / 'tests').rglob('*.py')):
+        literals |= set(re.findall(r'"([\w/%+-]+)"', path.read_text()))
+    pages = {'limits.md': ('Limit', 4), 'semantics.md': ('What', 1)}
+    for page, (header, first) in pages.items():
+        rows = table_rows((ROOT / 'docs/compatibility' / page).read_text(),
+                          header)
+        names = {name for row in rows for cell in row[first:]
+                 for name in re.findall(r'`([^`]+)`', cell)}
+        names = {re.sub(r'(/N|\*)$', '', n) for n in names if n.islower() or
+                 '/' in n}
+        bad = [name for name in names if not is_case(name, literals)]
+        tap.point(len(names) > 10 and not bad,
+                  f'tests that docs/compatibility/{page} names',
+                  '\n'.join(sorted(bad)))
+
+
 def sections(path):
     """The titles in a .rst file"""
     lines = path.read_text().splitlines()
@@ -235,6 +271,7 @@ def main():
     check_commands(tap)
     check_links(tap)
     check_tests(tap)
+    check_cases(tap)
     check_references(tap)
     check_rooms(tap)
     check_traces(tap)
