@@ -13,7 +13,7 @@
 #:                    Default: the release of the kernel
 #:   --addon NAME     an add-on for guests of that kernel instead of the image:
 #:                    storage (fio, NVMe over fabrics, NFS, iSCSI), pyverbs
-#:                    (rdma-core's tests), apps (Open MPI, Redis, ...)
+#:                    (rdma-core's tests), apps (Open MPI, Redis, ...), systemd
 #:   --path           only print where the image (the add-on) is or would be
 
 . "$(dirname -- "$(readlink -f -- "$0")")/lib.sh"
@@ -58,8 +58,9 @@ bookworm | trixie | forky) ;;
 *) die_usage "image: unknown suite '$suite' (bookworm, trixie or forky)" ;;
 esac
 case $addon in
-'' | storage | pyverbs | apps) ;;
-*) die_usage "image: unknown add-on '$addon' (storage, pyverbs, apps)" ;;
+'' | storage | pyverbs | apps | systemd) ;;
+*) die_usage "image: unknown add-on '$addon' (storage, pyverbs, apps," \
+    "systemd)" ;;
 esac
 
 # The name of an entry says what it was made from. The exact kernel and package

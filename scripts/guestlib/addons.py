@@ -12,7 +12,7 @@ from . import paths
 from .errors import GuestError
 from .machine import N_ROOT_PORTS
 
-NAMES = ("storage", "pyverbs", "apps")
+NAMES = ("storage", "pyverbs", "apps", "systemd")
 # The HCA and its NIC have the first two ports; leave some to the user.
 MAX_DISKS = 4
 

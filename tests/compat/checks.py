@@ -129,6 +129,7 @@ def load():
     import test_gloo            # noqa: F401
     import test_programs        # noqa: F401
     import test_pyverbs         # noqa: F401
+    import test_systemd         # noqa: F401
 
 
 def run_one(ctx, chosen):
