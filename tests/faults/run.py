@@ -75,13 +75,13 @@ def main():
         for test in tests:
             print(test.name, "(short)" if test.short else "")
         return 0
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     if args.names == ["replay"]:
         tap = Tap()
         check_replay(tap)
         return tap.done()
     if not tests:
         parser.error("no such test: " + ", ".join(args.names))
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     tap, rows = Tap(), []
     with GuestSet(n=2, restrict=True, logdir=paths.BUILD + "/logs/faults",
                   say=lambda t: print("# " + t, flush=True)) as guests:
