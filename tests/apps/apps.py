@@ -9,6 +9,7 @@ import suite
 
 suite.SETS["apps"] = Options(n=2, restrict=True, addons=["apps"])
 suite.SETS["apps-4"] = Options(n=4, restrict=True, addons=["apps"])
+suite.SETS["no-ext-db"] = Options(n=1, restrict=True, device="ext-db=off")
 
 # Sockets of a program that knows of none but TCP's become RDMA's.
 RSOCKET = ("export LD_PRELOAD=/usr/lib/x86_64-linux-gnu/rsocket/"

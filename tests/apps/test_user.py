@@ -20,13 +20,17 @@ def pair(ctx, locked, server, client):
     return out
 
 
-@test("user", guests="apps")
-def user(ctx):
-    """What fits into the locked memory works, the rest fails in words."""
+def add_user(ctx):
     for guest in ctx.guests:
         guest.run("grep -q ^user: /etc/passwd || "
                   "echo 'user:x:1000:1000::/tmp:/bin/sh' >> /etc/passwd")
         assert "uid=1000" in guest.run("su user -c id").out
+
+
+@test("user", guests="apps")
+def user(ctx):
+    """What fits into the locked memory works, the rest fails in words."""
+    add_user(ctx)
     out = pair(ctx, 64, "rping -s -C 5 -a " + ctx[1].ip,
                "rping -c -C 5 -V -v -a " + ctx[1].ip)
     ctx.point("ping data: rdma-ping-4" in out, "rping with 64 KiB", out)
@@ -45,3 +49,12 @@ def user(ctx):
     finally:
         server.kill()
         server.wait(10)
+
+
+@test("user-without-doorbells", guests="no-ext-db")
+def without_doorbells(ctx):
+    """Without doorbell pages of his own, only root may use the HCA."""
+    add_user(ctx)
+    out = ctx[1].run("ibv_devinfo", 60).out
+    ctx.point("PORT_ACTIVE" in out, "root may", out)
+    refused(ctx, ctx[1], as_user(64, "ibv_devinfo"), "Failed to open device")
