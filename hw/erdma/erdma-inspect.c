@@ -183,10 +183,15 @@ static void erdma_get_cqs(Object *obj, Visitor *v, const char *name,
 
 static ErdmaEventQueueInfo *erdma_inspect_eq_info(const ErdmaEqSnapshot *eq)
 {
+    static const ErdmaEventQueueKind kinds[] = {
+        [ERDMA_EQ_KIND_COMMAND] = ERDMA_EVENT_QUEUE_KIND_COMMAND,
+        [ERDMA_EQ_KIND_ASYNC] = ERDMA_EVENT_QUEUE_KIND_ASYNC,
+        [ERDMA_EQ_KIND_COMPLETION] = ERDMA_EVENT_QUEUE_KIND_COMPLETION,
+    };
     ErdmaEventQueueInfo *info = g_new0(ErdmaEventQueueInfo, 1);
 
     info->eqn = eq->eqn;
-    info->kind = eq->kind;
+    info->kind = kinds[eq->kind];
     info->vector = eq->vector;
     info->depth = eq->depth;
     info->pi = eq->pi;
