@@ -189,7 +189,8 @@ static inline uint64_t erdma_cc_window_rate(const ErdmaCc *cc,
 {
     double k = cc->cwnd < cc->ssthresh ? 2.0 : 1.25;
 
-    return srtt_ns ? k * cc->cwnd * 1e9 / srtt_ns : 0;
+    /* What a migration stream says of window and RTT has no sane quotient. */
+    return srtt_ns ? MIN(k * cc->cwnd * 1e9 / srtt_ns, 1e18) : 0;
 }
 
 #endif /* HW_ERDMA_XPORT_CC_H */
