@@ -195,6 +195,7 @@ static void declare_lost(ErdmaLoss *l, ErdmaSentMap *m, ErdmaSent *e,
         l->resend = pn;
     }
     l->n_resend++;
+    l->has_resent = false;
 }
 
 /* May @e be declared lost now?  If only later, @deadline_ns says when. */
@@ -309,13 +310,56 @@ static int compare_place(const ErdmaSent *a, const ErdmaSent *b)
     return diff < 0 ? -1 : diff > 0;
 }
 
+/*
+ * The first entry that waits has been told before, and nothing was lost since:
+ * it is the same one as long as some of it is left, and then the one behind it
+ * if that goes on where it ended.  NULL if this cannot be said.
+ */
+static ErdmaSent *continuation(const ErdmaLoss *l, ErdmaSentMap *m,
+                               uint32_t una_msn, uint32_t una_off,
+                               uint64_t *pn)
+{
+    ErdmaSent *last, *e;
+    bool follows;
+
+    if (!l->has_resent || l->resent < m->base || l->resent >= m->next) {
+        return NULL;
+    }
+    last = erdma_sentmap_get(m, l->resent);
+    if (last->state != ERDMA_SENT_LOST) {
+        return NULL;
+    }
+    *pn = l->resent;
+    if (!last->is_resent) {
+        return is_delivered(last, una_msn, una_off) ? NULL : last;
+    }
+    if (++*pn >= m->next) {
+        return NULL;
+    }
+    e = erdma_sentmap_get(m, *pn);
+    if (e->state != ERDMA_SENT_LOST || e->is_resent ||
+        is_delivered(e, una_msn, una_off)) {
+        return NULL;
+    }
+    /* What was sent of @last is cut off its beginning. */
+    follows = e->msn == last->msn ? e->off == last->off :
+              e->msn == last->msn + 1 && !e->off &&
+              ((int32_t)(last->msn - una_msn) < 0 ||
+               last->off == last->msg->hdr.len);
+    return follows ? e : NULL;
+}
+
 ErdmaSent *erdma_loss_first_resend(ErdmaLoss *l, ErdmaSentMap *m,
                                    uint32_t una_msn, uint32_t una_off,
                                    uint64_t *pn)
 {
-    ErdmaSent *first = NULL;
+    ErdmaSent *first = continuation(l, m, una_msn, una_off, pn);
     uint64_t i;
 
+    if (first) {
+        l->resent = *pn;
+        return first;
+    }
     for (i = MAX(l->resend, m->base); l->n_resend && i < m->next; i++) {
         ErdmaSent *e = erdma_sentmap_get(m, i);
         int place;
@@ -338,6 +382,10 @@ ErdmaSent *erdma_loss_first_resend(ErdmaLoss *l, ErdmaSentMap *m,
             first = e;
             *pn = i;
         }
+    }
+    l->has_resent = first != NULL;
+    if (first) {
+        l->resent = *pn;
     }
     return first;
 }

@@ -33,6 +33,9 @@ typedef struct ErdmaLoss {
     uint64_t cursor;            /* everything below is acked or lost */
     uint64_t resend;            /* no lost entry below waits */
     uint32_t n_resend;          /* lost entries that were not sent again */
+    /* Go-back-N: what erdma_loss_first_resend() said; nothing was lost since */
+    bool has_resent;
+    uint64_t resent;
     uint64_t recovery_end;      /* first number after the episode's start */
     uint64_t spurious_end;      /* the same for a widening of the window */
     /* Of the latest episode, to see whether all of it was spurious */
