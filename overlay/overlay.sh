@@ -134,6 +134,10 @@ edits() {
         "{ 'include': 'erdma.json' }"
     insert qapi/meson.build "    'uefi'," "    'erdma',"
 
+    # QEMU's generic fuzzer
+    insert_file tests/qtest/fuzz/generic_fuzz_configs.h \
+        '        .name = "virtio-net-pci-slirp",' generic-fuzz.frag
+
     link overlay/erdma.mak configs/devices/x86_64-softmmu/erdma.mak
 
     # Our qtests are listed in our tests/qtest/meson.build, which QEMU's reads

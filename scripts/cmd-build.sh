@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 # summary: build QEMU with the erdma device
-#: usage: ./erdma build [--sanitize] [--qtests] [--tree] [--quiet] [--path]
+#: usage: ./erdma build [--sanitize | --fuzz] [--qtests] [--tree] [--quiet]
+#:                      [--path]
 #:
 #: Fetches QEMU 10.0 from Debian (once, into the cache), lays this repository
 #: over a copy of it and builds qemu-system-x86_64 and qemu-img in build/.
@@ -21,7 +22,7 @@
 . "$(dirname -- "$(readlink -f -- "$0")")/lib.sh"
 . "$root/scripts/lib-qemu.sh"
 
-sanitize=
+variant=
 qtests=
 tree_only=
 quiet=
@@ -29,7 +30,11 @@ path_only=
 for arg; do
     case $arg in
     -h | --help) show_help ;;
-    --sanitize) sanitize=1 ;;
+    --sanitize | --fuzz)
+        [ -z "$variant" ] ||
+            die_usage "build: --sanitize and --fuzz are different builds"
+        variant=${arg#--}
+        ;;
     --qtests) qtests=1 ;;
     --tree) tree_only=1 ;;
     --quiet) quiet=1 ;;
@@ -150,8 +155,11 @@ configure_flags() {
 --disable-install-blobs
 --firmwarepath=/usr/share/seabios:/usr/share/qemu:/usr/lib/ipxe/qemu
 END
-    if [ -n "$sanitize" ]; then
+    if [ -n "$variant" ]; then
         printf '%s\n' --enable-asan --enable-ubsan
+    fi
+    if [ "$variant" = fuzz ]; then
+        printf '%s\n' --enable-fuzzing
     fi
 }
 
@@ -169,16 +177,22 @@ configure() {
     ln -s /usr/share/qemu "$qemu_build/qemu-bundle/usr/share/qemu"
     ln -s /usr/lib/ipxe "$qemu_build/qemu-bundle/usr/lib/ipxe"
 
+    compiler=gcc
+    [ "$variant" != fuzz ] || compiler=clang
     # shellcheck disable=SC2046 # one word a line, none has a blank
     run_logged "configuring QEMU" "$logs/${qemu_build##*/}-configure.log" \
         sh -c 'cd -- "$1" && shift && exec "$@"' configure "$qemu_build" \
-        "../${qemu_tree##*/}/configure" --cc="ccache gcc" \
+        "../${qemu_tree##*/}/configure" --cc="ccache $compiler" \
         --python="$meson_py" $(configure_flags) ||
         die "QEMU's configure failed"
     printf '%s\n' "$want" >"$qemu_build/.erdma-flags"
 }
 
 build_targets() {
+    if [ "$variant" = fuzz ]; then
+        echo qemu-fuzz-x86_64
+        return
+    fi
     echo qemu-system-x86_64
     echo qemu-img
     if [ -n "$qtests" ]; then

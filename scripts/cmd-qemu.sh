@@ -11,7 +11,7 @@
 . "$root/scripts/lib-qemu.sh"
 
 [ "${1:-}" != -h ] || show_help
-sanitize=
+variant=
 qemu_paths
 [ -x "$qemu_bin" ] || sh "$root/scripts/cmd-build.sh" >&2
 exec "$qemu_bin" "$@"

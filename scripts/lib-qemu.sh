@@ -3,7 +3,7 @@
 #
 # Where the QEMU build of this clone is. Source lib.sh first.
 #
-#   qemu_paths         from QEMU_SRC and $sanitize (empty or 1) set
+#   qemu_paths         from QEMU_SRC and $variant (empty, sanitize or fuzz) set
 #                      $qemu_tree, $qemu_build, $qemu_bin
 #   meson_paths        make the download and meson's environment if need be,
 #                      set $qemu_download and $meson_py
@@ -26,8 +26,9 @@ qemu_paths() {
         qemu_key=-$(printf %s "$qemu_user" | sha256sum | cut -c 1-8)
     fi
     qemu_tree=$build/qemu-src$qemu_key
-    qemu_build=$build/qemu$qemu_key${sanitize:+-sanitize}
+    qemu_build=$build/qemu$qemu_key${variant:+-$variant}
     qemu_bin=$qemu_build/qemu-system-x86_64
+    [ "$variant" != fuzz ] || qemu_bin=$qemu_build/qemu-fuzz-x86_64
 }
 
 meson_paths() {

@@ -10,7 +10,7 @@
 . "$(dirname -- "$(readlink -f -- "$0")")/lib.sh"
 . "$root/scripts/lib-qemu.sh"
 
-sanitize=
+variant=
 qemu_paths
 {
     sh "$root/scripts/cmd-build.sh" --tree --quiet
