@@ -1,7 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What people reported of other adapters, many times over."""
 
-from guestlib.programs import run_pair
+import re
+import time
+
+from guestlib.adapter import Adapter
+from guestlib.programs import run_pair, wait_listening
+import hotplug
 from hotplug import plug_test, traffic, unplug
 
 
@@ -16,7 +21,14 @@ def connections(ctx):
     print("# " + result.out.splitlines()[-1], flush=True)
     assert daemon.running(), daemon.wait()
     daemon.kill()
-    daemon.wait()
+    # docs/limitations.md: the driver overlooks answers that come quickly.
+    late = re.findall(r"^timed out: (\d+)", result.out, re.M)
+    empty = re.findall(r"^empty: (\d+)", daemon.wait().out, re.M)
+    assert sorted(late) == sorted(empty), (late, empty)
+    assert len(late) <= 3 + ctx.rounds / 500, late
+    for number in late:
+        print("# the driver overlooked the answer to connection %d" % (
+            int(number) & 0xffffffff), flush=True)
     ctx.figures.rounds += ctx.rounds
     traffic(ctx)
 
@@ -27,18 +39,58 @@ def pair_of(ctx, args, server, client, target):
     assert not outcome.problem, "%s: %s" % (args, outcome.problem)
 
 
+def connections_of(guest):
+    """qpn: connection, of those that are connected"""
+    return {q["qpn"]: q["connection"]
+            for q in Adapter(guest.qmp.execute, "hca0").get("qps")
+            if q.get("connection")}
+
+
+def is_crossed(ctx):
+    """Are queue pairs connected in another order than they were made in?"""
+    server, client = connections_of(ctx[1]), connections_of(ctx[2])
+    numbers = {c["local-cookie"]: qpn for qpn, c in client.items()}
+    peers = [numbers[server[qpn]["peer-cookie"]] for qpn in sorted(server)
+             if server[qpn]["peer-cookie"] in numbers]
+    return peers != sorted(peers)
+
+
+def many_qps(ctx):
+    """perftest takes for granted that both sides count their queue pairs
+    alike.  If requests to connect came in another order, it tells the wrong
+    ones how many receives are left, and both wait for ever."""
+    args = "exec ib_send_bw -R -b -e -q 16 -s 1024 -n 500 -r 512 "
+    for _ in range(10):
+        daemon = ctx[1].start(args, 0, merge=True)
+        wait_listening(ctx[1], args.split(None, 1)[1])
+        client = ctx[2].start(args + ctx[1].ip, 0, merge=True)
+        crossed, end = False, time.monotonic() + hotplug.PATIENCE / 2
+        while (daemon.running() or client.running()) and \
+                time.monotonic() < end:
+            time.sleep(0.5)
+            crossed = crossed or is_crossed(ctx)
+        hung = daemon.running() or client.running()
+        for command in (client, daemon):
+            command.kill()
+        results = client.wait(10), daemon.wait(10)
+        if not hung and all(r.ok for r in results):
+            return
+        assert crossed, results
+        print("# again, since perftest's queue pairs were crossed", flush=True)
+    raise AssertionError("they are always crossed")
+
+
 @plug_test("many-qps-by-events", rounds=50)
 def many_qps_by_events(ctx):
     """16 queue pairs, both directions, completions by events; and with events
     that are late.  The receive queues have room for everything: perftest
     waits for ever when it runs out of credits with -e."""
     for i in range(ctx.rounds):
-        args = "ib_send_bw -R -b -e -q 16 -s 1024 -n 500 -r 512"
-        pair_of(ctx, args, 1, 2, ctx[1].ip)
+        many_qps(ctx)
         ctx.figures.rounds += 1
     with ctx[1].fault(on="ceqe", action="delay", vector=1, delay_us=5000), \
             ctx[2].fault(on="ceqe", action="delay", vector=1, delay_us=5000):
-        pair_of(ctx, args, 1, 2, ctx[1].ip)
+        many_qps(ctx)
 
 
 @plug_test("to-itself", rounds=30)
