@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Does QEMU's main loop live?  Asks the monitor all the time."""
 
+import glob
 import threading
 import time
 
@@ -8,9 +9,34 @@ from .errors import GuestError
 from .qmp import QMP
 
 
+class HostWait:
+    """What the threads of a QEMU wait for a processor from now on."""
+
+    def __init__(self, machine):
+        self.machine = machine
+        self.before = self._all()
+
+    def _all(self):
+        waits = {}
+        for path in glob.glob("/proc/%d/task/*/schedstat"
+                              % self.machine.process.pid):
+            try:
+                with open(path, encoding="ascii") as f:
+                    waits[path] = int(f.read().split()[1])
+            except (OSError, IndexError):   # it has ended; it is not known
+                pass
+        return waits
+
+    def seconds(self):
+        """So long until now, all threads together"""
+        return sum(ns - self.before.get(path, 0)
+                   for path, ns in self._all().items()) / 1e9
+
+
 class Pulse:
     """While it exists the guest's second monitor answers `query-status` over
-    and over; `worst` is the longest that an answer took, in seconds.
+    and over; `worst` is the longest that an answer took, in seconds, and
+    `own_worst` the same without what QEMU waited for a processor meanwhile.
 
         with Pulse(guest) as pulse: ...
         print(pulse.worst, pulse.count)
@@ -19,22 +45,27 @@ class Pulse:
     EVERY = 0.02
 
     def __init__(self, guest):
-        self.guest = guest
-        self.worst, self.count, self.problem = 0.0, 0, None
+        self.machine = guest.machine
+        self.worst, self.own_worst = 0.0, 0.0
+        self.count, self.problem = 0, None
         self._stop = threading.Event()
-        self._qmp = QMP(guest.machine.path("watch"))
+        self._qmp = QMP(self.machine.path("watch"))
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
     def _run(self):
         while not self._stop.wait(self.EVERY):
-            began = time.monotonic()
+            host, began = HostWait(self.machine), time.monotonic()
             try:
                 self._qmp.command("query-status", timeout=120)
             except GuestError as e:
                 self.problem = str(e)
                 return
-            self.worst = max(self.worst, time.monotonic() - began)
+            seconds = time.monotonic() - began
+            self.worst = max(self.worst, seconds)
+            if seconds > self.own_worst:
+                self.own_worst = max(self.own_worst,
+                                     seconds - host.seconds())
             self.count += 1
             self._qmp.events.clear()
 

@@ -3,7 +3,6 @@
 has in use, how long things took."""
 
 import functools
-import glob
 import itertools
 import re
 import time
@@ -12,7 +11,7 @@ from guestlib.adapter import Adapter
 from guestlib.errors import GuestError
 from guestlib.guests import Options
 from guestlib.programs import PERFTEST_SET_UP, run_pair, wait_listening
-from guestlib.pulse import Pulse
+from guestlib.pulse import HostWait, Pulse
 import hang
 import suite
 
@@ -167,27 +166,14 @@ def traffic(ctx, server=1, client=2):
 
 def unplug(ctx, guest, ident="hca0"):
     """Unplug it; how long that took goes into the table."""
-    waited = waiting(guest)
+    host = HostWait(guest.machine)
     seconds = guest.unplug(ident, PATIENCE)
     ctx.figures.removals.append(seconds)
     # Not the guest's are the seconds that its QEMU waited for a processor.
-    own = seconds - ctx.button - (waiting(guest) - waited)
+    own = seconds - ctx.button - host.seconds()
     assert own < REMOVAL, "removal took %.1f s of %.1f s" % (own, seconds)
     if ident == "hca0":
         assert not guest.rdma_devices(), guest.rdma_devices()
-
-
-def waiting(guest):
-    """Seconds that the threads of its QEMU have waited for a processor."""
-    total = 0
-    for path in glob.glob("/proc/%d/task/*/schedstat"
-                          % guest.machine.process.pid):
-        try:
-            with open(path) as f:
-                total += int(f.read().split()[1])
-        except (OSError, IndexError):       # it has ended; it is not known
-            pass
-    return total / 1e9
 
 
 class Load:

@@ -6,6 +6,7 @@ import time
 
 from guestlib.guests import address, mac
 from guestlib.programs import run_pair
+from guestlib.pulse import HostWait
 import hotplug
 from hotplug import AsyncWatch, Load, plug_test, traffic, unplug
 
@@ -72,11 +73,11 @@ def link_stays_down(ctx):
     bound = (retries + 1) * longest / 1e6
     for _ in range(ctx.rounds):
         with Load(ctx, ("write", "send")) as load:
-            began, waited = time.monotonic(), hotplug.waiting(guest)
+            began, host = time.monotonic(), HostWait(guest.machine)
             set_link(guest, False)
             results = load.ended(guest, bound + hotplug.PATIENCE)
             took = time.monotonic() - began
-            own = took - (hotplug.waiting(guest) - waited)
+            own = took - host.seconds()
             set_link(guest, True)
             for name, result in results.items():
                 assert re.search(r"status 12", result.out), result
