@@ -8,7 +8,7 @@ overlay=$root/overlay/overlay.sh
 tiny_tree() { # DIR
     rm -rf "$1"
     mkdir -p "$1/hw" "$1/configs/devices/x86_64-softmmu" "$1/net" "$1/qapi" \
-        "$1/system" "$1/tests/qtest/libqos"
+        "$1/system" "$1/tests/qtest/libqos" "$1/tests/qtest/fuzz"
     echo '        g_str_equal(type, "filter-dump") ||' >"$1/system/vl.c"
     echo 10.0.99 >"$1/VERSION"
     : >"$1/configure"
@@ -25,6 +25,8 @@ tiny_tree() { # DIR
     printf '%s\n' 'Visitor *' \
         '    ov->visitor.type_size   = &opts_type_size;' \
         >"$1/qapi/opts-visitor.c"
+    echo '        .name = "virtio-net-pci-slirp",' \
+        >"$1/tests/qtest/fuzz/generic_fuzz_configs.h"
 }
 
 # content and times of every file: links too
