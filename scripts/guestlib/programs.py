@@ -24,11 +24,11 @@ PERFTEST_STALL = r"Total Received=(\d+), Total Iters \w+=(\d+)"
 PERFTEST_STALL_SECONDS = 150
 
 
-# What rping, verbs-check and verbs-churn say when the driver has overlooked the
-# peer's MPA reply: see "Faults of the Linux driver" in docs/limitations.md.
+# What rping, verbs-check, verbs-churn and rcopy say when the driver has
+# overlooked the peer's MPA reply: see "Faults of the Linux driver" in docs/limitations.md.
 OVERLOOKED = ("RDMA_CM_EVENT_UNREACHABLE(, error -110| \\(-110\\))|"
-              "rdma_connect: Connection timed out")
-# And when the port that RDMA_CM has chosen belongs to a TCP connection, see there
+              "r(dma_)?connect: Connection timed out")
+# And when the port that RDMA_CM has chosen is a TCP connection's, see there
 PORT_TAKEN = "connection to itself: Address already in use"
 
 
@@ -72,6 +72,9 @@ def run_pair(server_guest, client_guest, server, client, timeout=60,
     args = (server_guest, client_guest, server, client, timeout, server_ends)
     outcome = _run_pair(*args)
     if outcome.client and re.search(OVERLOOKED, outcome.client.out):
+        print("# once more, since %s: %s" % (
+            client, outcome.client.out[-300:].replace("\n", " / ")),
+            flush=True)
         outcome = _run_pair(*args)
     return outcome
 
