@@ -24,9 +24,11 @@ PERFTEST_STALL = r"Total Received=(\d+), Total Iters \w+=(\d+)"
 PERFTEST_STALL_SECONDS = 150
 
 
-# What rping, verbs-check, verbs-churn and rcopy say when the driver has
-# overlooked the peer's MPA reply: see "Faults of the Linux driver" in docs/limitations.md.
-OVERLOOKED = ("RDMA_CM_EVENT_UNREACHABLE(, error -110| \\(-110\\))|"
+# What rping, verbs-check, perftest, verbs-churn and rcopy say when the driver
+# has overlooked the peer's MPA reply: see "Faults of the Linux driver" in
+# docs/limitations.md.
+OVERLOOKED = ("RDMA_CM_EVENT_UNREACHABLE"
+              "(, error -110| \\(-110\\)|; error: -110)|"
               "r(dma_)?connect: Connection timed out")
 # And when the port that RDMA_CM has chosen is a TCP connection's, see there
 PORT_TAKEN = "connection to itself: Address already in use"
