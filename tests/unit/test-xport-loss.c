@@ -296,6 +296,72 @@ static void test_first_resend(void)
     erdma_sentmap_destroy(&b.m);
 }
 
+/* Sends the first @bytes of what is told to be the first, packet @i. */
+static void resend_part(Board *b, unsigned i, uint16_t bytes)
+{
+    uint64_t pn = 0;
+    ErdmaSent *e = erdma_loss_first_resend(&b->l, &b->m, 5, 0, &pn);
+
+    g_assert_nonnull(e);
+    g_assert_cmpuint(pn, ==, PN0 + i);
+    e->off += bytes;
+    e->len -= bytes;
+    if (!e->len) {
+        erdma_loss_resent(&b->l, e);
+    }
+}
+
+/*
+ * Go-back-N: messages of three packets, in order and each once, some in two
+ * parts, the tail with two probes behind it; a loss on the way begins anew.
+ */
+static void test_resend_in_order(void)
+{
+    enum { N = 3000, LOST_AGAIN = 700 };
+    unsigned i;
+    uint64_t pn;
+    Board b;
+
+    board_init(&b);
+    b.msg.hdr.len = 3 * 900;
+    send(&b, N, 0);
+    for (i = 0; i < N; i++) {
+        erdma_sentmap_get(&b.m, PN0 + i)->msn = 5 + i / 3;
+        erdma_sentmap_get(&b.m, PN0 + i)->off = i % 3 * 900;
+    }
+    for (i = 0; i < 2; i++) {
+        ErdmaSent tail = *erdma_sentmap_get(&b.m, PN0 + N - 1);
+        ErdmaSent *e = erdma_sentmap_add(&b.m, 1000);
+
+        e->msg = tail.msg;
+        e->msn = tail.msn;
+        e->off = tail.off;
+        e->len = tail.len;
+    }
+    erdma_loss_all(&b.l, &b.m, false, &b.lost);
+    for (i = 0; i < N; i++) {
+        if (i % 5 == 0) {
+            resend_part(&b, i, 500);
+            resend_part(&b, i, 400);
+        } else {
+            resend_part(&b, i, 900);
+        }
+        if (i == LOST_AGAIN) {
+            /* The second packet again, as N + 2 */
+            ErdmaSent *e = erdma_sentmap_add(&b.m, 1000);
+
+            e->msg = &b.msg;
+            e->msn = 5;
+            e->off = e->len = 900;
+            erdma_loss_all(&b.l, &b.m, false, &b.lost);
+            resend_part(&b, N + 2, 900);
+        }
+    }
+    g_assert_cmpuint(b.l.n_resend, ==, 0);
+    g_assert_null(erdma_loss_first_resend(&b.l, &b.m, 5, 0, &pn));
+    erdma_sentmap_destroy(&b.m);
+}
+
 /* What the peer consumed is never lost: another copy arrived. */
 static void test_delivered(void)
 {
@@ -371,6 +437,8 @@ int main(int argc, char **argv)
     g_test_add_func("/erdma/xport/loss/half-spurious", test_half_spurious);
     g_test_add_func("/erdma/xport/loss/resend", test_resend);
     g_test_add_func("/erdma/xport/loss/first-resend", test_first_resend);
+    g_test_add_func("/erdma/xport/loss/resend-in-order",
+                    test_resend_in_order);
     g_test_add_func("/erdma/xport/loss/delivered", test_delivered);
     g_test_add_func("/erdma/xport/loss/repeat", test_repeat);
     g_test_add_func("/erdma/xport/loss/ring", test_ring);

@@ -319,7 +319,7 @@ static ErdmaSent *continuation(const ErdmaLoss *l, ErdmaSentMap *m,
                                uint32_t una_msn, uint32_t una_off,
                                uint64_t *pn)
 {
-    ErdmaSent *last, *e;
+    ErdmaSent *last, *e, *next;
     bool follows;
 
     if (!l->has_resent || l->resent < m->base || l->resent >= m->next) {
@@ -346,6 +346,12 @@ static ErdmaSent *continuation(const ErdmaLoss *l, ErdmaSentMap *m,
               e->msn == last->msn + 1 && !e->off &&
               ((int32_t)(last->msn - una_msn) < 0 ||
                last->off == last->msg->hdr.len);
+    /* Probes of the tail stand behind it; who looks at all sees that. */
+    next = *pn + 1 < m->next ? erdma_sentmap_get(m, *pn + 1) : NULL;
+    if (next && next->state == ERDMA_SENT_LOST && !next->is_resent &&
+        compare_place(next, e) == 0) {
+        return NULL;
+    }
     return follows ? e : NULL;
 }
 
