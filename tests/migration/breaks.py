@@ -31,24 +31,26 @@ def goes_on(guests, how_ends):
     return check
 
 
+def under_way(guests, i):
+    """A move that will take a while yet"""
+    move = Move(guests, i)
+    move.begin(bandwidth=8 * MB)
+    move.wait("active")
+    time.sleep(0.5)
+    return move
+
+
 @case("cancelled", is_short=True)
 def cancelled(guests, series):
     def cancel(i):
-        move = Move(guests, i)
-        move.begin(bandwidth=8 * MB)
-        move.wait("active")
-        time.sleep(0.5)
-        move.cancel()
+        under_way(guests, i).cancel()
     goes_on(guests, cancel)(guests, series)
 
 
 @case("the target dies")
 def target_dies(guests, series):
     def kill(i):
-        move = Move(guests, i)
-        move.begin(bandwidth=8 * MB)
-        move.wait("active")
-        time.sleep(0.5)
+        move = under_way(guests, i)
         move.abandon()
         move.wait("failed")
     goes_on(guests, kill)(guests, series)

@@ -156,34 +156,25 @@ def connections(guest):
 
 class Churn:
     """One guest connects to the other, writes, disconnects and destroys all
-    the time.  A connection that the driver has OVERLOOKED ends the client,
-    and the server, who misses the bytes: they may begin anew."""
+    the time.  Only a connection that the driver has overlooked
+    (docs/limitations.md) may be without its bytes."""
 
     def __init__(self, server, client):
-        self.server, self.client, self.spare = server, client, 2
-        self.commands = []
-        self.start()
-
-    def start(self):
         port = next(ports)
-        self.commands = [self.server.start("exec verbs-churn server %d" % port,
-                                           0, merge=True)]
-        self.server.wait_until("rdma res show cm_id | grep -q 'LISTEN.*:%d '"
-                               % port, 20, "verbs-churn does not listen")
-        self.commands.append(self.client.start(
-            "exec verbs-churn client %s %d 1000000" % (self.server.ip, port),
-            0, merge=True))
+        self.commands = [server.start("exec verbs-churn server %d" % port, 0,
+                                      merge=True)]
+        server.wait_until("rdma res show cm_id | grep -q 'LISTEN.*:%d '"
+                          % port, 20, "verbs-churn does not listen")
+        self.commands.append(client.start(
+            "exec verbs-churn client %s %d 1000000" % (server.ip, port), 0,
+            merge=True))
 
     def check(self):
-        if all(command.running() for command in self.commands):
-            return
-        said = self.commands[1].wait(10)
-        if not self.spare or not re.search(OVERLOOKED, said.out):
-            raise AssertionError("%s; %s" % (said, self.commands[0].output()))
-        print("# once more: " + said.out.strip()[-80:], flush=True)
-        self.spare -= 1
-        self.stop()
-        self.start()
+        said = [command.output() for command in self.commands]
+        assert all(command.running() for command in self.commands), said
+        late = re.findall(r"^timed out: (\d+)$", said[1], re.M)
+        empty = re.findall(r"^empty: (\d+)$", said[0], re.M)
+        assert len(late) <= 2 and set(empty) <= set(late), said
 
     def stop(self):
         end_all(self.commands)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Streams of a device without a guest: what arrives, what is refused."""
 
+import contextlib
 import gzip
 import os
 import pathlib
@@ -118,11 +119,17 @@ class Streams:
 
     def there_and_back(self, work, path):
         old = make(self.binary, work, path)
-        qemu, said = load(self.binary, work, path)
+        with self.loaded(work, path) as qemu:
+            check_arrived(qemu, old)
+
+    @contextlib.contextmanager
+    def loaded(self, work, path, **how):
+        """A QEMU that has taken the stream"""
+        qemu, said = load(self.binary, work, path, **how)
         if not qemu:
             raise DeviceError(said)
         try:
-            check_arrived(qemu, old)
+            yield qemu
         finally:
             qemu.kill()
 
@@ -161,13 +168,8 @@ class Streams:
         pathlib.Path(path).write_bytes(gzip.decompress(STORED.read_bytes()))
         now = os.path.join(work, "now")
         old = make(self.binary, work, now, STORED_MACHINE)
-        qemu, said = load(self.binary, work, path, machine=STORED_MACHINE)
-        if not qemu:
-            raise DeviceError(said)
-        try:
+        with self.loaded(work, path, machine=STORED_MACHINE) as qemu:
             check_arrived(qemu, old)
-        finally:
-            qemu.kill()
 
     def full_aeq(self, work, path):
         """Events that found no room come to the guest where it is now."""
@@ -188,17 +190,12 @@ class Streams:
             save(qemu, path)
         finally:
             qemu.kill()
-        qemu, said = load(self.binary, work, path)
-        if not qemu:
-            raise DeviceError(said)
-        try:
+        with self.loaded(work, path) as qemu:
             driver = Driver.attach(qemu, driver)
             expect("the queue", driver.aeqes(), old)
             driver.ring_aeq(AEQ_DEPTH)
             new = driver.wait_aeqes(AEQ_DEPTH, N_AEQES - AEQ_DEPTH)
             expect("events later", new, old[:len(new)])
-        finally:
-            qemu.kill()
 
     def stopped(self, work, path):
         """Doorbells that were rung last, with nobody at home"""
@@ -213,18 +210,13 @@ class Streams:
             save(qemu, path)
         finally:
             qemu.kill()
-        qemu, said = load(self.binary, work, path)
-        if not qemu:
-            raise DeviceError(said)
-        try:
+        with self.loaded(work, path) as qemu:
             driver = Driver.attach(qemu, driver)
             expect("completion there", driver.completion(index), None)
             qemu.qmp("cont")
             expect("status", driver.wait(index)[0], 0)
             expect("receives", [qp["rq-pi"] for qp in driver.objects()
                                 if qp["qpn"] == 3], [5])
-        finally:
-            qemu.kill()
 
     def all_of_it(self, work, path):
         """A device that did nothing since saves what it has loaded."""
@@ -237,15 +229,10 @@ class Streams:
             save(source, path)
         finally:
             source.kill()
-        qemu, said = load(self.binary, work, path)
-        if not qemu:
-            raise DeviceError(said)
-        try:
+        with self.loaded(work, path) as qemu:
             expect("counters", Driver.attach(qemu, driver).stats(), stats)
             again = os.path.join(work, "again")
             save(qemu, again)
-        finally:
-            qemu.kill()
         old, new = section(path), section(again)
         expect("lengths", len(new), len(old))
         expect("bytes that differ", [i for i, x in enumerate(old)
