@@ -27,7 +27,7 @@ WORK = ROOT / 'build' / 'fuzz'
 # An input that takes longer than this many seconds is a finding.
 SLOW = 20
 # What must have run, or else it was not our device that was fuzzed
-REACHED = ('erdma_regs_write', 'erdma_doorbell_write', 'erdma_engine_kick')
+REACHED = ('erdma_regs_write', 'erdma_doorbell_write', 'erdma_engine_reset')
 
 
 def build():
