@@ -80,21 +80,27 @@ def fuzz(directory, name, seconds, seed):
                UBSAN_OPTIONS='halt_on_error=1:print_stacktrace=1',
                ASAN_OPTIONS='detect_leaks=1')
     findings = WORK / 'findings'
-    result = subprocess.run(
-        [directory / f'tests/fuzz/fuzz-{name}', WORK / name,
-         f'-max_total_time={seconds}', f'-seed={seed}', f'-timeout={SLOW}',
-         '-rss_limit_mb=3000',
-         f'-artifact_prefix={findings}/{name}-', '-print_final_stats=1'],
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-        errors='replace', env=env, check=False)
-    (WORK / f'{name}.log').write_text(result.stdout)
-    count = re.search(r'number_of_executed_units: *(\d+)', result.stdout)
-    cover = re.findall(r'cov: (\d+)', result.stdout)
-    if result.returncode or not count or not int(count.group(1)):
-        lines = [line for line in result.stdout.splitlines()
+    log = WORK / f'{name}.log'
+    with log.open('w', encoding='utf-8') as out:
+        process = subprocess.Popen(
+            [directory / f'tests/fuzz/fuzz-{name}', WORK / name,
+             f'-max_total_time={seconds}', f'-seed={seed}', f'-timeout={SLOW}',
+             '-rss_limit_mb=3000',
+             f'-artifact_prefix={findings}/{name}-', '-print_final_stats=1'],
+            stdout=out, stderr=subprocess.STDOUT, env=env)
+        # Unlike Popen.wait() this tells the time of the processor, which is
+        # what counts beside others
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    text = log.read_text(encoding='utf-8', errors='replace')
+    count = re.search(r'number_of_executed_units: *(\d+)', text)
+    cover = re.findall(r'cov: (\d+)', text)
+    if process.returncode or not count or not int(count.group(1)):
+        lines = [line for line in text.splitlines()
                  if not line.startswith('#')]
         return False, '\n'.join(lines[-60:])
-    return True, f'{count.group(1)} inputs, {cover[-1] if cover else "?"} edges'
+    return True, (f'{count.group(1)} inputs, {cover[-1] if cover else "?"} '
+                  f'edges, {usage.ru_utime + usage.ru_stime:.0f} s of CPU time')
 
 
 def run_fuzzers(tap, args):
