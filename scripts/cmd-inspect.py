@@ -115,6 +115,7 @@ EQS = [("EQN", field("eqn")), ("KIND", field("kind")),
 
 CQS = [("CQN", field("cqn")), ("EQN", field("eqn")),
        ("DEPTH", field("depth")), ("PI", field("pi")), ("CI", field("ci")),
+       ("ANNOUNCED", field("announced")),
        ("ARMED", field("armed")), ("EVENTS", field("events")),
        ("HELD", field("event-held", yes)), ("BROKEN", field("broken", yes))]
 

@@ -159,6 +159,7 @@ erdma_inspect_cq_info(const ErdmaCqSnapshot *cq)
     info->eqn = cq->eqn;
     info->depth = cq->depth;
     info->pi = cq->pi;
+    info->announced = cq->announced_pi;
     info->has_ci = cq->has_ci;
     info->ci = cq->ci;
     info->armed = cq->arm;

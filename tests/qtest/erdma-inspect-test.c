@@ -275,6 +275,7 @@ static void test_cqs(void)
     expect_int(info, "eqn", cq->eqn);
     expect_int(info, "depth", 1 << cq->log2);
     expect_int(info, "pi", 0);
+    expect_int(info, "announced", 0);
     expect_str(info, "armed", "none");
     g_assert_false(qdict_haskey(info, "ci"));
     qobject_unref(rsp);
@@ -291,6 +292,7 @@ static void test_cqs(void)
     info = entry(f.d[0], "cqs", 0, &rsp);
     expect_str(info, "armed", "none");
     expect_int(info, "pi", 1);
+    expect_int(info, "announced", 1);
     expect_int(info, "events", 1);
     g_assert_false(qdict_get_bool(info, "broken"));
     qobject_unref(rsp);
@@ -300,6 +302,13 @@ static void test_cqs(void)
     expect_int(info, "pending", 1);
     expect_int(info, "interrupts", 1);
     g_assert_false(qdict_get_bool(info, "armed"));
+    qobject_unref(rsp);
+
+    /* Nobody asked to be told of the next one. */
+    write_to_peer(&f, f.mr[1].key, ERDMA_WC_SUCCESS);
+    info = entry(f.d[0], "cqs", 0, &rsp);
+    expect_int(info, "pi", 2);
+    expect_int(info, "announced", 1);
     qobject_unref(rsp);
     teardown(&f);
 }

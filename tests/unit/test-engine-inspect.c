@@ -75,6 +75,7 @@ static void test_held(void)
         g_assert_true(erdma_inspect_cq(rig->e, &n, &cq));
         g_assert_true(cq.has_ci);
         g_assert_cmpuint(cq.arm, ==, ERDMA_CQ_ARM_ANY);
+        g_assert_cmpuint(cq.announced_pi, ==, 0);
         erdma_cq_post(rig->e, i, &cqe);
     }
     n = EQN;
@@ -89,6 +90,7 @@ static void test_held(void)
     g_assert_false(eq.is_armed);
     for (n = 1; erdma_inspect_cq(rig->e, &n, &cq); n++) {
         g_assert_cmpuint(cq.pi, ==, 1);
+        g_assert_cmpuint(cq.announced_pi, ==, 1);
         g_assert_cmpuint(cq.n_events, ==, 1);
         g_assert_cmpint(cq.is_held, ==, n == 3);
         g_assert_cmpuint(cq.arm, ==, ERDMA_CQ_ARM_NONE);

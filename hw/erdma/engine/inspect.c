@@ -98,6 +98,7 @@ bool erdma_inspect_cq(ErdmaEngine *e, uint32_t *cqn, ErdmaCqSnapshot *s)
         .eqn = cq->eqn,
         .depth = erdma_ring_depth(&cq->ring),
         .pi = cq->pi,
+        .announced_pi = cq->announced_pi,
         .arm = cq->arm,
         .has_ci = cq->has_ci,
         .ci = cq->db_ci,

@@ -59,6 +59,7 @@ typedef struct ErdmaCqSnapshot {
     uint32_t eqn;
     uint32_t depth;
     uint32_t pi;
+    uint32_t announced_pi;      /* what is before it had its event */
     uint8_t arm;                /* ErdmaCqArm, in order */
     bool has_ci;
     uint32_t ci;                /* of the latest arm, modulo 2^24 */
