@@ -121,6 +121,10 @@ class Command:
     def running(self):
         return not self._done.is_set()
 
+    def ends_within(self, seconds):
+        """Wait, but leave it alone if it goes on."""
+        return self._done.wait(seconds)
+
     def output(self):
         """What it has written so far (stdout)."""
         return b"".join(self._parts[STDOUT]).decode(errors="replace")

@@ -51,6 +51,22 @@ class Outcome:
     server: object
     seconds: float
     problem: str
+    killed: bool = False    # the client, since it took too long
+    seen: object = None     # what look() found before that
+
+
+def perftest_fault(command, outcome):
+    """Was it perftest's own doing that a run failed, as its words or what was
+    seen (asleep.overslept()) tell? Why, or None."""
+    if perftest_stalled(command, outcome.problem):
+        return "it waits for credit"
+    if not outcome.killed:
+        # When the client was killed, the server's words tell nothing.
+        found = re.search(PERFTEST_SET_UP, outcome.problem)
+        return "its own set-up failed" if found else None
+    if outcome.seen and outcome.seen[0]:
+        return "it sleeps with completions in its queue: " + outcome.seen[1]
+    return None
 
 
 def wait_listening(guest, program, timeout=20):
@@ -64,14 +80,16 @@ def wait_listening(guest, program, timeout=20):
 
 
 def run_pair(server_guest, client_guest, server, client, timeout=60,
-             server_ends=True):
+             server_ends=True, look=lambda: None):
     """Start `server`, wait until it listens, run `client`.
 
     With server_ends the server must end by itself and with status 0;
-    otherwise it is killed afterwards.  A connection that was OVERLOOKED is
-    tried once more.
+    otherwise it is killed afterwards.  A client that takes longer than
+    `timeout` is killed; look() is called before that.  A connection that was
+    OVERLOOKED is tried once more.
     """
-    args = (server_guest, client_guest, server, client, timeout, server_ends)
+    args = (server_guest, client_guest, server, client, timeout, server_ends,
+            look)
     outcome = _run_pair(*args)
     if outcome.client and re.search(OVERLOOKED, outcome.client.out):
         print("# once more, since %s: %s" % (
@@ -82,16 +100,23 @@ def run_pair(server_guest, client_guest, server, client, timeout=60,
 
 
 def _run_pair(server_guest, client_guest, server, client, timeout,
-              server_ends):
-    daemon = server_guest.start(server, timeout + 30, merge=True)
+              server_ends, look):
+    daemon = server_guest.start(server, timeout + 60, merge=True)
     began = time.monotonic()
-    problem = None
+    problem, killed, seen = None, False, None
     try:
         wait_listening(server_guest, _program(server))
         began = time.monotonic()
-        c = client_guest.run(client, timeout, check=False, merge=True)
+        command = client_guest.start(client, timeout + 30, merge=True)
+        if not command.ends_within(timeout):
+            killed = True
+            try:
+                seen = look()
+            finally:
+                command.kill()
+        c = command.wait()
         seconds = time.monotonic() - began
-        if c.timed_out:
+        if killed or c.timed_out:
             problem = "the client took more than %d s; the server: %s" % (
                 timeout, _last_words(daemon.output()))
         elif not c.ok:
@@ -109,7 +134,7 @@ def _run_pair(server_guest, client_guest, server, client, timeout,
         problem = "%s: %s" % (e, _last_words(daemon.output()))
     if daemon.running():
         daemon.kill()
-    return Outcome(c, daemon.wait(5), seconds, problem)
+    return Outcome(c, daemon.wait(5), seconds, problem, killed, seen)
 
 
 def _program(command):

@@ -57,5 +57,6 @@ ok "it works through a symbolic link" says "$root/build/qemu/"
 . "$here/overlay.sh"
 . "$here/check.sh"
 . "$here/outcomes.sh"
+. "$here/asleep.sh"
 
 done_testing

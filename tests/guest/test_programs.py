@@ -4,10 +4,12 @@
 import re
 import time
 
+from guestlib import asleep
+from guestlib.adapter import Adapter
 from guestlib.errors import GuestError
-from guestlib.programs import (PERFTEST_SET_UP, PERFTEST_STALL_SECONDS,
-                               perftest_bandwidth, perftest_latency,
-                               perftest_stalled, run_pair, wait_listening)
+from guestlib.programs import (PERFTEST_STALL_SECONDS, perftest_bandwidth,
+                               perftest_fault, perftest_latency, run_pair,
+                               wait_listening)
 from suite import test
 
 ALL = ("erdma", "siw", "rxe")
@@ -21,25 +23,41 @@ def pair(ctx, server, client, timeout=90, server_ends=True):
     return outcome
 
 
-def perftest_failed(command, problem):
-    """Is it perftest's own doing, as its own words tell?"""
-    return (re.search(PERFTEST_SET_UP, problem) or
-            perftest_stalled(command, problem))
+def perftest_version(guest):
+    text = guest.run("ib_read_bw --version", check=False, merge=True).out
+    found = re.search(r"(\d+)\.(\d+)", text)
+    assert found, "perftest does not tell its version: " + text
+    return tuple(int(n) for n in found.groups())
+
+
+def look_asleep(ctx):
+    """Both ends, as asleep.overslept() wants them, and what it says."""
+    ends = [{part: Adapter(guest.qmp.execute, "hca0").get(part)
+             for part in ("cqs", "qps", "eqs")}
+            for guest in (ctx[2], ctx[1])]
+    return asleep.overslept(*ends, perftest_version(ctx[2]))
 
 
 def perftest_pair(ctx, command, timeout):
     """A run that goes well; when perftest's own set-up or tear-down goes wrong
     or it waits for what is not to come, it has more tries."""
     client = "%s %s" % (command, ctx[1].ip)
-    if " -e" in command:
+    has_events = " -e" in command
+    if has_events and "ib_send_bw" in command:
         timeout = max(timeout, PERFTEST_STALL_SECONDS)
-    for _ in range(MORE_TRIES):
-        outcome = run_pair(ctx[1], ctx[2], command, client, timeout)
+    tries_left = MORE_TRIES
+    while True:
+        outcome = run_pair(
+            ctx[1], ctx[2], command, client, timeout,
+            look=lambda: look_asleep(ctx) if has_events else None)
         if not outcome.problem:
             return outcome
-        assert perftest_failed(command, outcome.problem), outcome.problem
-        print("# again, since %s: %s" % (command, outcome.problem), flush=True)
-    return pair(ctx, command, client, timeout)
+        why = perftest_fault(command, outcome)
+        assert why and tries_left, "%s%s" % (
+            outcome.problem, "; %s" % outcome.seen[1] if outcome.seen else "")
+        print("# again, since %s: %s: %s" % (command, why, outcome.problem),
+              flush=True)
+        tries_left -= 1
 
 
 def perftest(ctx, tool, options, timeout=90):

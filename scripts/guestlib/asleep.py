@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A program waits for an event and nothing moves: whose doing is it?
+
+What the device says of its queues tells a program that was told of everything
+and left completions in its queue from one that an event was kept from. See
+"What to look at" in docs/introspection.md.
+"""
+
+INDEX_MASK = 0xffffff           # of the index that an arm tells
+
+# perftest's bandwidth tests poll for so many completions at once.
+PERFTEST_BATCH = 16
+# Before this version they did so once per event, and then waited for the next
+# one: linux-rdma/perftest pull request 203.
+PERFTEST_EMPTIES_QUEUES = (23, 4)
+
+
+def left(cq):
+    """What was written after the consumer's last look that it told of"""
+    return (cq["pi"] - cq.get("ci", 0)) & INDEX_MASK
+
+
+def untold(cq):
+    """Of that, what no event has told of"""
+    return min(left(cq), (cq["pi"] - cq["announced"]) & 0xffffffff)
+
+
+def device_faults(found):
+    """What the device owes the guest, when nothing moves any more.
+
+    found: {"cqs": [...], "qps": [...], "eqs": [...]}, as the device has them
+    """
+    faults = []
+    for cq in found["cqs"]:
+        if cq["armed"] == "any" and untold(cq):
+            faults.append("CQ %d: armed, and no event for %d completions" % (
+                cq["cqn"], untold(cq)))
+        if cq["armed"] == "none" and "ci" in cq:
+            faults.append("CQ %d: an event was sent, and it was not armed "
+                          "again" % cq["cqn"])
+        if cq["event-held"]:
+            faults.append("CQ %d: its event waits" % cq["cqn"])
+        if cq["broken"]:
+            faults.append("CQ %d is broken" % cq["cqn"])
+    for eq in found["eqs"]:
+        if eq["pending"]:
+            faults.append("EQ %d: %d events were not fetched" % (
+                eq["eqn"], eq["pending"]))
+    for qp in found["qps"]:
+        if qp["sends"] or qp["sq-pi"] != qp["sq-next"]:
+            faults.append("QP %d: requests are not done" % qp["qpn"])
+    return faults
+
+
+def overslept(client, server, version):
+    """Does perftest of this version wait for what it was told of before?
+
+    client, server: see device_faults(). Returns whether it is so, and what
+    was seen.
+    """
+    faults = ["%s: %s" % (name, fault)
+              for name, found in (("client", client), ("server", server))
+              for fault in device_faults(found)]
+    if faults:
+        return False, "; ".join(faults)
+    asleep = [cq for cq in client["cqs"]
+              if cq["armed"] == "any" and left(cq) > PERFTEST_BATCH]
+    if not asleep:
+        return False, "no completions are left in the client's queues"
+    seen = "; ".join("CQ %d: armed at index %d, %d of %d announced" % (
+        cq["cqn"], cq["ci"], cq["announced"], cq["pi"]) for cq in asleep)
+    if version >= PERFTEST_EMPTIES_QUEUES:
+        return False, seen + ", and this perftest empties its queues"
+    return True, seen
