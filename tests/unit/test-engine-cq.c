@@ -231,6 +231,53 @@ static void test_other_doorbell_fields(void)
     erig_free(rig);
 }
 
+/*
+ * Long enough for one event of a thousand to be missed, and for the EQ and
+ * both of its 16-bit indices to wrap: each arm has its one event, and what is
+ * told of is all that was written.
+ */
+static void test_every_event(void)
+{
+    EngineRig *rig = new_rig();
+    ErdmaCq *cq = erdma_cq_get(rig->e, CQN);
+    unsigned i;
+
+    for (i = 0; i < 70000; i++) {
+        uint32_t ci = cq->pi;
+
+        switch (i % 5) {
+        case 0:         /* written before the arm */
+            post(rig, false, 0);
+            arm(rig, ci, false);
+            break;
+        case 1:
+            arm(rig, ci, true);
+            post(rig, false, 0);
+            erig_expect_no_ceqe(rig, EQN);
+            post(rig, true, 0);
+            break;
+        case 2:         /* and one before a solicited arm */
+            post(rig, true, 0);
+            arm(rig, ci, true);
+            break;
+        default:        /* armed first, as programs that sleep do */
+            arm(rig, ci, false);
+            post(rig, false, 0);
+            break;
+        }
+        erig_expect_ceqe(rig, EQN, CQN);
+        erig_expect_no_ceqe(rig, EQN);
+        g_assert_cmpuint(cq->n_events, ==, i + 1);
+        g_assert_cmpuint(cq->announced_pi, ==, cq->pi);
+        g_assert_cmpuint(cq->arm, ==, ERDMA_CQ_ARM_NONE);
+        erig_ring_ceq(rig, EQN);
+        erig_run(rig);
+        g_assert_cmpuint(rig->n_notify[EQN], ==, 1);
+        erig_forget_trace(rig);
+    }
+    erig_free(rig);
+}
+
 /* Polled CQs never report their index: no "full" */
 static void test_wraps_without_arms(void)
 {
@@ -321,6 +368,7 @@ int main(int argc, char **argv)
                     test_doorbell_needs_arm_bit);
     g_test_add_func("/engine/cq/other-doorbell-fields",
                     test_other_doorbell_fields);
+    g_test_add_func("/engine/cq/every-event", test_every_event);
     g_test_add_func("/engine/cq/wraps-without-arms", test_wraps_without_arms);
     g_test_add_func("/engine/cq/destroy", test_destroy);
     g_test_add_func("/engine/cq/unwritable", test_unwritable);
