@@ -99,6 +99,24 @@ perftests("perftest-events", [
     ("ib_read_bw", "-n 500 -e -Q 1"), ("ib_send_bw", "-n 500 -e -Q 1"),
     ("ib_send_bw", "-n 500 -e -Q 1 -b"), ("ib_atomic_bw", "-n 500 -e -Q 1"),
 ])
+
+
+@test("perftest-lost-event")
+def perftest_lost_event(ctx):
+    """What perftest does by itself must not hide what a device does wrong."""
+    with ctx[2].fault(on="ceqe", action="drop", vector=1, after=20,
+                      count=1) as fault:
+        try:
+            perftest(ctx, "ib_read_bw", "-n 500 -e -Q 1", timeout=10)
+        except AssertionError as e:
+            assert "it was not armed again" in str(e), str(e)
+        else:
+            assert False, "it ran without the event"
+        assert fault.fired() == 1
+    for guest in ctx.guests:
+        no_qps_left(guest)
+
+
 perftests("perftest-16-qps", [
     ("ib_write_bw", "-q 16 -n 100"), ("ib_read_bw", "-q 16 -n 100"),
     ("ib_send_bw", "-q 16 -n 100 -s 8192"),
