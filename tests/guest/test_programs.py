@@ -24,6 +24,7 @@ def pair(ctx, server, client, timeout=90, server_ends=True):
 
 
 def perftest_version(guest):
+    """As it calls itself, which is not what its releases are called."""
     text = guest.run("ib_read_bw --version", check=False, merge=True).out
     found = re.search(r"(\d+)\.(\d+)", text)
     assert found, "perftest does not tell its version: " + text

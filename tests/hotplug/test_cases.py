@@ -93,7 +93,7 @@ def many_qps_by_events(ctx):
         many_qps(ctx)
 
 
-@plug_test("to-itself", rounds=30)
+@plug_test("to-itself", rounds=100)
 def to_itself(ctx):
     """Server and client in one guest, over its own address."""
     for i in range(ctx.rounds):
