@@ -5,6 +5,7 @@ import re
 import time
 from dataclasses import dataclass
 
+from .agent import STATUS_TIMEOUT
 from .errors import GuestError
 
 
@@ -115,8 +116,10 @@ def _run_pair(server_guest, client_guest, server, client, timeout,
             finally:
                 command.kill()
         c = command.wait()
+        if killed:
+            c.status = STATUS_TIMEOUT
         seconds = time.monotonic() - began
-        if killed or c.timed_out:
+        if c.timed_out:
             problem = "the client took more than %d s; the server: %s" % (
                 timeout, _last_words(daemon.output()))
         elif not c.ok:
