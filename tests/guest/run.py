@@ -18,7 +18,6 @@ import test_driver              # noqa: F401
 import test_inspect             # noqa: F401
 import test_lab                 # noqa: F401
 import test_programs            # noqa: F401
-import test_start               # noqa: F401
 import test_verbs               # noqa: F401
 from tap import Tap             # suite has put scripts/ into the path
 
