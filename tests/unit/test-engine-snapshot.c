@@ -236,11 +236,86 @@ static void test_again(void)
     busy_teardown(&f);
 }
 
+/*
+ * Whatever a guest has brought about can move: an entry that could not even
+ * be read, and that waits for those before it.
+ */
+static void test_unreadable(void)
+{
+    RigWr wr = { .op = ERDMA_OP_WRITE };
+    Rig *rig = rig_new();
+    RigQp *a, *b;
+
+    rig_pair(rig, &a, &b);
+    rig->is_cut = true;
+    rig_post_send(a, &wr);
+    a->hca->hole = a->sq + ERDMA_WQEBB_SIZE;
+    a->hca->hole_len = ERDMA_WQEBB_SIZE;
+    rig_post_send(a, &wr);
+    rig_run(rig, 100 * RIG_US);
+    g_assert_cmpuint(erdma_qp_get(a->hca->e, a->qpn)->sq_wait, ==,
+                     ERDMA_SQ_WAIT_ERROR);
+    rig_move(a->hca);
+    rig->is_cut = false;
+    rig_run(rig, RIG_S);
+    rig_expect(&a->scq, ERDMA_OP_WRITE, ERDMA_WC_SUCCESS, 0);
+    rig_expect(&a->scq, ERDMA_OP_WRITE, ERDMA_WC_GENERAL_ERR, 1);
+    rig_expect_none(&a->scq);
+    rig_qp_free(a);
+    rig_qp_free(b);
+    rig_free(rig);
+}
+
+/* The largest regions of each kind of table that can be made can move. */
+static void test_large_regions(void)
+{
+    static const struct {
+        uint8_t type;
+        uint8_t level;
+        uint8_t table_shift;
+        uint64_t n_pages;
+    } regions[] = {
+        { ERDMA_MR_TYPE_FRMR, 1, 12, UINT32_MAX },
+        { ERDMA_MR_TYPE_FRMR, 1, 12, 1ull << 32 },
+        { ERDMA_MR_TYPE_FRMR, 2, 19, 1ull << 32 },
+        { ERDMA_MR_TYPE_FRMR, 3, 19, 1ull << 32 },
+        { ERDMA_MR_TYPE_FRMR, 3, 19, (1ull << 33) - 1 },
+        { ERDMA_MR_TYPE_NORMAL, 3, 19, 1ull << 24 },
+    };
+    Rig *rig = rig_new();
+    RigHca *hca = &rig->hca[0];
+    unsigned n_made = 0, i;
+
+    for (i = 0; i < G_N_ELEMENTS(regions); i++) {
+        ErdmaRegMr reg = {
+            .index = 1 + i,
+            .version = 1,
+            .type = regions[i].type,
+            .level = regions[i].level,
+            .table_shift = regions[i].table_shift,
+            .n_pages = regions[i].n_pages,
+            .page_shift = 12,
+            .is_valid = true,
+            .pdn = RIG_PD,
+        };
+
+        if (reg.type == ERDMA_MR_TYPE_NORMAL) {
+            reg.len = reg.n_pages << reg.page_shift;
+        }
+        n_made += !erdma_mr_create(hca->e, &reg);
+    }
+    g_assert_cmpuint(n_made, >=, 2);
+    rig_move(hca);
+    rig_free(rig);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/engine/snapshot/hostile", test_hostile);
     g_test_add_func("/engine/snapshot/garbage", test_garbage);
     g_test_add_func("/engine/snapshot/again", test_again);
+    g_test_add_func("/engine/snapshot/unreadable", test_unreadable);
+    g_test_add_func("/engine/snapshot/large-regions", test_large_regions);
     return g_test_run();
 }

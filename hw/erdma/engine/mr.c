@@ -132,6 +132,10 @@ uint8_t erdma_mr_create(ErdmaEngine *e, const ErdmaRegMr *reg)
         if (status) {
             return status;
         }
+        /* As many as an entry of a send queue can name, and more than that */
+        if (reg->n_pages > UINT32_MAX) {
+            return ERDMA_CMD_ERR_SIZE;
+        }
         mr_set_pages(&mr, reg);
         mr.max_pages = reg->n_pages;
         break;

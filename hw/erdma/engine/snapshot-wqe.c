@@ -175,7 +175,8 @@ static bool check_wqe(const ErdmaQpSnap *s, const ErdmaWqeSnap *k,
     uint8_t op = op_of(k->opcode);
     bool is_answered = !k->is_unanswered && is_request(op);
 
-    if (!k->n_wqebbs || (!k->status && k->n_wqebbs > ERDMA_MAX_WQEBBS)) {
+    /* One that could not be read, or not be understood, says anything. */
+    if (!k->status && (!k->n_wqebbs || k->n_wqebbs > ERDMA_MAX_WQEBBS)) {
         return FAIL(s, k->index, error, "n_wqebbs is %u, must be 1 to %d",
                     k->n_wqebbs, ERDMA_MAX_WQEBBS);
     }
