@@ -315,6 +315,7 @@ uint32_t rig_frmr(RigHca *hca, unsigned max_pages)
         .pdn = RIG_PD,
         .n_pages = max_pages,
         .level = 1,
+        .table_shift = 12,
         .page_shift = 12,
         .pages = { rig_alloc(hca, max_pages * 8) },
     };

@@ -309,6 +309,25 @@ static void test_large_regions(void)
     rig_free(rig);
 }
 
+/* A size of tables that there cannot be, of a region that uses one */
+static void test_table_shift(void)
+{
+    g_autofree char *error = NULL;
+    Busy f = { 0 };
+    uint32_t i;
+
+    busy_setup(&f);
+    for (i = 0; i < f.s.n_mrs; i++) {
+        if (f.s.mrs[i].level == 1) {
+            f.s.mrs[i].table_shift = 0;
+        }
+    }
+    g_assert_false(erdma_engine_load(f.rig->hca[0].e, &f.s, f.rig->now,
+                                     &error));
+    g_assert_nonnull(strstr(error, "table_shift"));
+    busy_teardown(&f);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -317,5 +336,6 @@ int main(int argc, char **argv)
     g_test_add_func("/engine/snapshot/again", test_again);
     g_test_add_func("/engine/snapshot/unreadable", test_unreadable);
     g_test_add_func("/engine/snapshot/large-regions", test_large_regions);
+    g_test_add_func("/engine/snapshot/table-shift", test_table_shift);
     return g_test_run();
 }

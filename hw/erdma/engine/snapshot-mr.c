@@ -100,10 +100,11 @@ bool erdma_snap_load_mrs(ErdmaEngine *e, const ErdmaEngineSnap *s,
         uint8_t status;
 
         if (k->level > MR_MAX_LEVEL || k->table_shift > MR_MAX_TABLE_SHIFT ||
-            (k->level > 1 && k->table_shift < ERDMA_PAGE_SHIFT_MIN)) {
+            (k->level && k->table_shift < ERDMA_PAGE_SHIFT_MIN)) {
             return erdma_snap_fail(error, "MR %u: level is %u, table_shift "
-                                   "%u, must be at most %d and %d", k->index,
-                                   k->level, k->table_shift, MR_MAX_LEVEL,
+                                   "%u, must be at most %d and %d to %d",
+                                   k->index, k->level, k->table_shift,
+                                   MR_MAX_LEVEL, ERDMA_PAGE_SHIFT_MIN,
                                    MR_MAX_TABLE_SHIFT);
         }
         mr_request(k, &reg);
