@@ -307,6 +307,51 @@ static void test_qp(void)
     erig_free(rig);
 }
 
+static void modify_to_rts(EngineRig *rig, ErigReq *op, uint32_t qpn)
+{
+    erig_req(rig, op, 0, 3);
+    erig_set32(op, 8, 2u << 24 | 1 << 20 | qpn);
+    erig_set32(op, 12, 0x00300009);
+    erig_set32_be(op, 16, 0x0a000002);
+    erig_set32_be(op, 20, 0x0a000001);
+}
+
+/*
+ * What ends a connection frees all that the peer has sent ahead: one of them
+ * in a run.  What begins one does not cost much.
+ */
+static void test_modify_cost(void)
+{
+    EngineRig *rig = erig_ready();
+    unsigned n = 0, i;
+    ErigCmdCqe cqe;
+    ErigReq req;
+
+    erig_create_cq(rig, 5, 4, 1);
+    for (i = 0; i < 8; i++) {
+        erig_req_create_qp(rig, &req, 7 + i, 5);
+        g_assert_cmpuint(erig_cmd(rig, &req, NULL), ==, 0);
+    }
+    for (i = 0; i < 16; i++) {
+        modify_to_rts(rig, &req, 7 + i % 8);
+        erig_post(rig, &req);
+    }
+    erig_ring_cmdq(rig);
+    erdma_engine_run(rig->e, rig->now);
+    while (erig_poll_cmd(rig, &cqe)) {
+        g_assert_cmpuint(cqe.status, ==, 0);
+        n++;
+    }
+    g_assert_cmpuint(n, ==, 9);
+    for (i = n; i < 16; i++) {
+        erdma_engine_run(rig->e, rig->now);
+        g_assert_true(erig_poll_cmd(rig, &cqe));
+        g_assert_false(erig_poll_cmd(rig, &cqe));
+    }
+    g_assert_cmpuint(fake_xport.n_conns, ==, 8);
+    erig_free(rig);
+}
+
 /* Linux 6.1: 64 bytes; what follows in the ring is an older command. */
 static void test_short_create_qp(void)
 {
@@ -389,6 +434,7 @@ int main(int argc, char **argv)
     g_test_add_func("/engine/cmd/create-cq-table", test_create_cq_table);
     g_test_add_func("/engine/cmd/destroy-cq", test_destroy_cq);
     g_test_add_func("/engine/cmd/qp", test_qp);
+    g_test_add_func("/engine/cmd/modify-cost", test_modify_cost);
     g_test_add_func("/engine/cmd/short-create-qp", test_short_create_qp);
     g_test_add_func("/engine/cmd/reg-mr", test_reg_mr);
     return g_test_run();

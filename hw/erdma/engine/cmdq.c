@@ -142,11 +142,25 @@ static uint8_t cmdq_fetch(ErdmaEngine *e, ErdmaCmd *cmd, uint16_t *n_wqebbs)
     return ERDMA_CMD_OK;
 }
 
-/* Of the budget, for what costs as much as several usual commands */
-static unsigned cmd_cost(const CmdType *t)
+/* Does it end a connection, and free all that the peer has sent ahead? */
+static bool cmd_disconnects(ErdmaEngine *e, const ErdmaCmd *cmd,
+                            const CmdType *t)
 {
+    const ErdmaQp *qp;
+
     if (t->handler == erdma_cmd_destroy_qp) {
-        return CMDQ_BUDGET;     /* frees all that the peer has sent ahead */
+        return true;
+    }
+    qp = erdma_qp_get(e, erdma_decode_cmd_object(cmd->raw));
+    return t->handler == erdma_cmd_modify_qp && qp && qp->conn;
+}
+
+/* Of the budget, for what costs as much as several usual commands */
+static unsigned cmd_cost(ErdmaEngine *e, const ErdmaCmd *cmd,
+                         const CmdType *t)
+{
+    if (cmd_disconnects(e, cmd, t)) {
+        return CMDQ_BUDGET;
     }
     if (t->handler == erdma_cmd_alloc_db) {
         return CMDQ_BUDGET / 2; /* looks for three pages among all */
@@ -164,7 +178,7 @@ static uint8_t cmdq_execute(ErdmaEngine *e, ErdmaCmd *cmd, unsigned *cost)
     if (cmd->len < t->min_len) {
         return erdma_cmd_refuse(cmd, ERDMA_CMD_ERR_FORMAT);
     }
-    *cost += cmd_cost(t) - 1;
+    *cost += cmd_cost(e, cmd, t) - 1;
     return t->handler(e, cmd);
 }
 
