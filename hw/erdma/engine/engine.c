@@ -154,6 +154,8 @@ void erdma_engine_reset(ErdmaEngine *e)
     e->guest_page_shift = ERDMA_PAGE_SHIFT_MIN;
     erdma_extdb_layout(e, e->guest_page_shift);
     erdma_xport_set_mtu(e->xport, e->wire_mtu);
+    /* If the wire is still blocked, the next datagram says so again. */
+    erdma_xport_unblock(e->xport);
 }
 
 /* Depths arrive raw; rings need powers of two. */
