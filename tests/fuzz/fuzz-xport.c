@@ -12,6 +12,7 @@
 
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
+#include "xport/link.h"
 #include "xport/wire.h"
 #include "../unit/xport-rig.h"
 #include "fuzz.h"
@@ -19,19 +20,51 @@
 /* Enough for an input of a few KB; a connection's end needs more time. */
 #define STEPS_MAX       400
 #define MESSAGES_MAX    64
+/* Then the network is cut: in its own time a peer may send for ever. */
+#define PACKETS_MAX     20000
 
 typedef struct Game {
     FuzzInput in;
     XportRig *rig;
     bool is_hostile;
     bool is_not_ready;
+    unsigned n_packets;
+    uint64_t link_bytes;
 } Game;
+
+/* Honest links say what they see, others anything. */
+static void pass_link(Game *g, RigPacket *p)
+{
+    uint8_t what = fuzz_u8(&g->in);
+    ErdmaLinkStamp stamp = {
+        .rate_bps = 1000000000ull << (what & 7),
+        .time_ns = g->rig->now_ns,
+        .tx_bytes = g->link_bytes += p->len,
+        .queue = fuzz_u16(&g->in),
+        .link_id = 1 + (what >> 3 & 3),
+    };
+
+    if (g->is_hostile && what & 0x80) {
+        stamp.time_ns = fuzz_u64(&g->in);
+        stamp.tx_bytes = fuzz_u64(&g->in);
+        stamp.queue = fuzz_u32(&g->in);
+        stamp.rate_bps = fuzz_u64(&g->in);
+    }
+    erdma_link_stamp(p->data, p->len, &stamp);
+    if (what & 0x40) {
+        erdma_link_stamp(p->data, p->len, &stamp);
+    }
+}
 
 static RigFate fate(XportRig *rig, RigPacket *p)
 {
     Game *g = rig->opaque;
     RigFate f = { 0 };
 
+    if (g->n_packets++ > PACKETS_MAX) {
+        f.is_lost = true;
+        return f;
+    }
     switch (fuzz_more(&g->in) ? fuzz_below(&g->in, 16) : 15) {
     case 0:
     case 1:
@@ -58,6 +91,10 @@ static RigFate fate(XportRig *rig, RigPacket *p)
         if (g->is_hostile) {
             p->len = fuzz_u16(&g->in) % (p->len + 1);
         }
+        break;
+    case 7:
+    case 8:
+        pass_link(g, p);
         break;
     }
     return f;

@@ -253,6 +253,27 @@ static void test_overlap(void)
     rig_free(rig);
 }
 
+/* What failed is not asked to go on: it would be polled for ever. */
+static void test_resume_failed(void)
+{
+    XportRig *rig = rig_new(NULL);
+    RigEnd *e = &rig->end[0];
+
+    rig_open_both(rig);
+    rig->fate = lose_all;
+    rig_send(rig, 0, ERDMA_XPORT_OP_SEND, 100);
+    while (!e->n_errors) {
+        rig->now_ns = MAX(rig->now_ns, e->next_ns);
+        erdma_xport_conn_rx_resume(e->conn);
+        rig_poll(rig, 0);
+    }
+    g_assert_cmpuint(e->next_ns, >, rig->now_ns);
+    erdma_xport_conn_rx_resume(e->conn);
+    rig_poll(rig, 0);
+    g_assert_cmpuint(e->next_ns, >, rig->now_ns);
+    rig_free(rig);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -261,5 +282,6 @@ int main(int argc, char **argv)
     g_test_add_func("/erdma/xport/hostile/inconsistent", test_inconsistent);
     g_test_add_func("/erdma/xport/hostile/held-again", test_held_again);
     g_test_add_func("/erdma/xport/hostile/overlap", test_overlap);
+    g_test_add_func("/erdma/xport/hostile/resume-failed", test_resume_failed);
     return g_test_run();
 }

@@ -231,6 +231,9 @@ void erdma_xport_conn_rx_resume(ErdmaXportConn *c)
     if (c->x->recorder) {
         erdma_recorder_resume(c->x->recorder, c);
     }
+    if (c->is_failed) {
+        return;                 /* nothing is taken any more */
+    }
     c->rx.want_resume = true;
     erdma_conn_activate(c);
 }
@@ -381,6 +384,7 @@ static void fail(ErdmaXportConn *c, ErdmaXportError error)
     c->is_failed = true;
     c->tx.is_dead = true;
     c->rx.is_refused = true;
+    c->rx.want_resume = false;
     c->tx.loss_ns = c->tx.pacer_ns = c->tx.persist_ns = ERDMA_XPORT_NEVER;
     c->rx.ack_ns = ERDMA_XPORT_NEVER;
     c->x->ops->conn_error(c->x->opaque, c->owner, error);
@@ -637,7 +641,7 @@ static void run_resume(ErdmaXportConn *c, unsigned *budget)
 {
     ErdmaConnRx *rx = &c->rx;
 
-    if (rx->want_resume && !c->is_failed && *budget) {
+    if (rx->want_resume && *budget) {
         (*budget)--;
         rx->is_holding = false;
         rx->want_resume = false;
