@@ -15,7 +15,7 @@
 
 #define STEPS_MAX   200
 #define DATA        (RIG_MEM_BASE + (8 << 20))
-#define DATA_LEN    (1 << 20)
+#define DATA_LEN    (1 << 18)
 #define N_KEYS      5
 
 typedef struct Game {

@@ -32,9 +32,14 @@ sys.path.insert(0, str(ROOT / 'scripts'))
 import standalone  # noqa: E402
 from tap import Tap  # noqa: E402
 
-NAMES = ['commands', 'compat', 'netem', 'packet', 'plan', 'record',
-         'requests', 'snapshot', 'xport']
 WORK = ROOT / 'build' / 'fuzz'
+SEEDS = ROOT / 'tests' / 'fuzz' / 'seeds'
+# How long inputs may get; libFuzzer would begin with a few bytes and take
+# hours until there is room for what most of these play
+LENGTHS = {'commands': 16384, 'compat': 256, 'driver': 32768, 'netem': 4096,
+           'packet': 2048, 'plan': 8192, 'record': 32768, 'requests': 2048,
+           'snapshot': 800, 'xport': 2048}
+NAMES = list(LENGTHS)
 # An input that takes longer than this many seconds is a finding.
 SLOW = 20
 OPTIONS = ['-Db_sanitize=address,undefined', '-Db_lundef=false', '-Dfuzz=true',
@@ -58,7 +63,7 @@ def seed_packets(directory):
     captures = [WORK / 'samples.pcap']
     subprocess.run([directory / 'tests/fuzz/packet-samples', captures[0],
                     WORK / 'samples.expected'], check=True)
-    captures += (ROOT / 'build' / 'logs').glob('guests/*.pcap')
+    captures += (ROOT / 'build' / 'logs').glob('guest-*/*.pcap')
     for number, capture in enumerate(captures):
         for index, frame in zip(range(500), frames(capture)):
             seed = WORK / 'packet' / f'seed-{number}-{index}'
@@ -81,12 +86,16 @@ def fuzz(directory, name, seconds, seed):
                ASAN_OPTIONS='detect_leaks=1')
     findings = WORK / 'findings'
     log = WORK / f'{name}.log'
+    seeds = [SEEDS / name] if (SEEDS / name).is_dir() else []
     with log.open('w', encoding='utf-8') as out:
         process = subprocess.Popen(
             [directory / f'tests/fuzz/fuzz-{name}', WORK / name,
              f'-max_total_time={seconds}', f'-seed={seed}', f'-timeout={SLOW}',
-             '-rss_limit_mb=3000',
-             f'-artifact_prefix={findings}/{name}-', '-print_final_stats=1'],
+             '-rss_limit_mb=3000', f'-max_len={LENGTHS[name]}',
+             # To count how rare a feature is takes most of the time
+             '-len_control=0', '-entropic=0',
+             f'-artifact_prefix={findings}/{name}-', '-print_final_stats=1',
+             *seeds],
             stdout=out, stderr=subprocess.STDOUT, env=env)
         # Unlike Popen.wait() this tells the time of the processor, which is
         # what counts beside others
@@ -155,7 +164,8 @@ def coverage(tap, args):
                       'there is none yet: run the fuzzer first')
             continue
         tap.command(f'{name}: the corpus replays',
-                    [directory / f'tests/fuzz/fuzz-{name}', WORK / name])
+                    [directory / f'tests/fuzz/fuzz-{name}', WORK / name,
+                     *SEEDS.glob(name)])
     reached = {}
     for data in directory.rglob('*.gcda'):
         text = subprocess.run(['gcov', '--json-format', '--stdout', data],

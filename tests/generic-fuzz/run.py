@@ -8,8 +8,9 @@
   --seed N       of the mutations, 1 without; 0 draws one
 
 Inputs are accesses to registers, doorbells and PCI configuration space, and
-what the device reads from memory. The corpus is kept in
-build/fuzz/generic-fuzz; findings go to build/fuzz/findings.
+what the device reads from memory. Seeds are the conversation of an unmodified
+driver, tests/fuzz/seeds.py. The corpus is kept in build/fuzz/generic-fuzz;
+findings go to build/fuzz/findings.
 """
 
 import argparse
@@ -24,10 +25,12 @@ sys.path.insert(0, str(ROOT / 'scripts'))
 from tap import Tap  # noqa: E402
 
 WORK = ROOT / 'build' / 'fuzz'
+SEEDS = ROOT / 'tests' / 'fuzz' / 'seeds' / 'generic-fuzz'
 # An input that takes longer than this many seconds is a finding.
 SLOW = 20
 # What must have run, or else it was not our device that was fuzzed
-REACHED = ('erdma_regs_write', 'erdma_doorbell_write', 'erdma_engine_reset')
+REACHED = ('erdma_regs_write', 'erdma_doorbell_write', 'erdma_engine_reset',
+           'erdma_cmd_create_qp', 'erdma_decode_sqe', 'erdma_conn_tx_data')
 
 
 def build():
@@ -53,13 +56,16 @@ def fuzz(tap, program, args):
                UBSAN_OPTIONS='halt_on_error=1:print_stacktrace=1')
     with open(WORK / 'generic-fuzz.log', 'w+', errors='replace',
               encoding='utf-8') as log:
-        status = subprocess.call(
+        process = subprocess.Popen(
             [program, '--fuzz-target=generic-fuzz-erdma', str(corpus),
              f'-max_total_time={args.seconds}', f'-seed={args.seed}',
              f'-timeout={SLOW}', '-rss_limit_mb=4000', '-print_coverage=1',
              f'-artifact_prefix={findings}/generic-fuzz-',
-             '-print_final_stats=1'],
+             '-print_final_stats=1', str(SEEDS)],
             stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=env)
+        # Unlike Popen.wait() this tells the time of the processor
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
         log.seek(0)
         output = log.read()
     count = re.search(r'number_of_executed_units: *(\d+)', output)
@@ -71,7 +77,8 @@ def fuzz(tap, program, args):
     tap.point(not missing, 'the device was reached',
               'not run: ' + ', '.join(missing))
     if count:
-        tap.diag(f'{count.group(1)} inputs, {len(functions)} functions')
+        tap.diag(f'{count.group(1)} inputs, {len(functions)} functions, '
+                 f'{usage.ru_utime + usage.ru_stime:.0f} s of CPU time')
 
 
 def main():
