@@ -9,7 +9,6 @@
 #include "qp-rig.h"
 
 #define WIRE_DELAY_NS   (5 * RIG_US)
-#define AEQ_DEPTH_LOG2  8
 
 #define PEER_IP         0x0a000009
 #define PEER_COOKIE     0x77700001
@@ -184,9 +183,9 @@ static void hca_init(Rig *rig, unsigned i)
         .seed = 0x1234 + i,
     };
     ErdmaEngineInit init = {
-        .cmdq_depth = 64,
-        .cmdq_eq_depth = 64,
-        .aeq_depth = 1 << AEQ_DEPTH_LOG2,
+        .cmdq_depth = RIG_CMDQ_DEPTH,
+        .cmdq_eq_depth = RIG_CMDQ_DEPTH,
+        .aeq_depth = RIG_AEQ_DEPTH,
     };
 
     hca->rig = rig;
@@ -200,11 +199,10 @@ static void hca_init(Rig *rig, unsigned i)
     erdma_xport_config_default(&cfg.xport);
     cfg.xport.mtu = rig->mtu;
     hca->e = erdma_engine_new(&rig_port, hca, &cfg);
-    init.cmdq_sq_addr = rig_alloc(hca, 64 * 32);
-    init.cmdq_cq_addr = rig_alloc(hca, 64 * 32);
-    init.cmdq_eq_addr = rig_alloc(hca, 64 * 16);
-    init.aeq_addr = rig_alloc(hca, 16 << AEQ_DEPTH_LOG2);
-    hca->aeq = init.aeq_addr;
+    init.cmdq_sq_addr = hca->cmdq_sq = rig_alloc(hca, RIG_CMDQ_DEPTH * 32);
+    init.cmdq_cq_addr = hca->cmdq_cq = rig_alloc(hca, RIG_CMDQ_DEPTH * 32);
+    init.cmdq_eq_addr = rig_alloc(hca, RIG_CMDQ_DEPTH * 16);
+    init.aeq_addr = hca->aeq = rig_alloc(hca, RIG_AEQ_DEPTH * 16);
     g_assert_true(erdma_engine_init(hca->e, &init));
 }
 
@@ -357,10 +355,10 @@ RigCq rig_cq(RigHca *hca, uint32_t depth_log2)
 int rig_poll_aeq(RigHca *hca, uint32_t qpn)
 {
     const uint8_t *raw = rig_ptr(hca, hca->aeq + 16 *
-                                 (hca->aeq_ci & ((1 << AEQ_DEPTH_LOG2) - 1)));
+                                 (hca->aeq_ci & (RIG_AEQ_DEPTH - 1)));
     uint32_t hdr = ldl_le_p(raw);
 
-    if (hdr >> 31 == !!(hca->aeq_ci & (1 << AEQ_DEPTH_LOG2))) {
+    if (hdr >> 31 == !!(hca->aeq_ci & RIG_AEQ_DEPTH)) {
         return -1;
     }
     hca->aeq_ci++;

@@ -16,6 +16,8 @@
 
 #define RIG_MEM_BASE    0x140000000ull  /* aligned to the largest page */
 #define RIG_MEM_SIZE    (32 << 20)
+#define RIG_CMDQ_DEPTH  64
+#define RIG_AEQ_DEPTH   256
 #define RIG_PD          7
 #define RIG_ALL_RIGHTS  0x1f
 #define RIG_US          1000ull
@@ -33,6 +35,8 @@ typedef struct RigHca {
     uint64_t used;              /* of the memory */
     uint32_t ip;
     uint64_t next_ns;           /* when erdma_engine_run() is due */
+    uint64_t cmdq_sq;           /* of RIG_CMDQ_DEPTH slots each */
+    uint64_t cmdq_cq;
     uint64_t aeq;
     uint32_t aeq_ci;
     uint32_t next_cqn;
