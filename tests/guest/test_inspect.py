@@ -7,7 +7,7 @@ import signal
 import subprocess
 import time
 
-from guestlib import paths
+from guestlib import asleep, paths
 from guestlib.adapter import Adapter
 from guestlib.programs import wait_listening
 from suite import test
@@ -52,6 +52,11 @@ def expect_same(ctx, guest, objects):
               all(any(cq["cqe"] <= o["depth"] for o in objects["cqs"])
                   for cq in cqs), "%s: completion queues" % guest.name,
               "%s\n%s" % (cqs, objects["cqs"]))
+    ctx.point(any(cq["announced"] for cq in objects["cqs"]) and
+              not any(cq["armed"] == "any" and asleep.untold(cq)
+                      for cq in objects["cqs"]),
+              "%s: every completion was announced" % guest.name,
+              str(objects["cqs"]))
     mrs = user_objects(guest, "mr")
     ctx.point(sorted((int(mr["lkey"], 16), mr["mrlen"]) for mr in mrs) ==
               sorted((mr["key"], mr["length"]) for mr in objects["mrs"]
@@ -119,6 +124,8 @@ def expect_shown(ctx, guest):
              [qp["state"].lower() for qp in qps]),
             ("CQN", shown["completion queues"]["CQN"],
              shown["queue pairs"]["SCQ"]),
+            ("ANNOUNCED", shown["completion queues"]["ANNOUNCED"],
+             [str(cq["announced"]) for cq in adapter(guest).get("cqs")]),
             ("KEY", shown["memory regions"]["KEY"],
              ["0x%08x" % int(mr["lkey"], 16) for mr in mrs]),
             ("LENGTH", shown["memory regions"]["LENGTH"],
