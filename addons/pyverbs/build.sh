@@ -15,7 +15,8 @@ out=$(mkdir -p -- "$2" && cd -- "$2" && pwd)
 here=$root/addons/pyverbs
 
 more_sources="deb-src $mirror $suite main"
-debian_root "$out" "$suite" \
+status=0
+(debian_root "$out" "$suite" \
     --include=python3-minimal,libpython3-stdlib,python3-pyverbs \
     --include=ibverbs-providers,zstd,cpio,tar,gzip,xz-utils,dash,base-files \
     --include=bash,coreutils,findutils,grep,sed,mawk,libc-bin \
@@ -26,5 +27,14 @@ debian_root "$out" "$suite" \
     --extract-hook="upload $root/addons/tree.sh /build/tree.sh" \
     --extract-hook="upload $here/pyverbs-outcomes /build/pyverbs-outcomes" \
     --extract-hook="upload $here/chroot-build.sh /build/chroot-build.sh" \
-    --extract-hook="chroot \"\$1\" /bin/sh /build/chroot-build.sh"
+    --extract-hook="chroot \"\$1\" /bin/sh /build/chroot-build.sh") ||
+    status=$?
+if [ "$status" -ne 0 ]; then
+    # Mirrors keep the packages of old releases longer than the sources.
+    ! grep -q '^E: .*fetch.*/rdma-core_.*404' "$out/build.log" ||
+        die "the mirror lacks the source of rdma-core of $suite, which has" \
+            "the tests: use --suite trixie, with any kernel, or set" \
+            "DEBIAN_MIRROR to one that has it"
+    exit "$status"
+fi
 need_results "$out" user.cpio.zst
