@@ -14,6 +14,9 @@ from .errors import GuestError
 from .qmp import QMP
 
 TIMEOUT = 120
+# QEMU stops the guest when it expects to send the rest within so long, and
+# its monitor does not answer until that is done.  QEMU's own is 300.
+DOWNTIME_MS = 30
 
 
 def _connect_agent(machine):
@@ -59,14 +62,16 @@ class Move:
     def _receive(self):
         self.target.qmp.command("migrate-incoming", uri=self.uri)
 
-    def begin(self, bandwidth=1 << 40, return_path=False):
+    def begin(self, bandwidth=1 << 40, return_path=False,
+              downtime_ms=DOWNTIME_MS):
         """The source starts to send, at so many bytes per second.  With
         return_path it waits for the target to have loaded all."""
         self.source.qmp.command("migrate-set-capabilities", capabilities=[
             {"capability": "return-path", "state": return_path}])
         for machine in (self.source, self.target):
             machine.qmp.command("migrate-set-parameters",
-                                max_bandwidth=bandwidth)
+                                max_bandwidth=bandwidth,
+                                downtime_limit=downtime_ms)
         self.source.qmp.command("migrate", uri=self.uri)
 
     def status(self):

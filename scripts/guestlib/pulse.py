@@ -2,6 +2,7 @@
 """Does QEMU's main loop live?  Asks the monitor all the time."""
 
 import glob
+import itertools
 import threading
 import time
 
@@ -10,16 +11,17 @@ from .qmp import QMP
 
 
 class HostWait:
-    """What the threads of a QEMU wait for a processor from now on."""
+    """What the threads of these QEMUs wait for a processor from now on."""
 
-    def __init__(self, machine):
-        self.machine = machine
+    def __init__(self, *machines):
+        self.machines = machines
         self.before = self._all()
 
     def _all(self):
         waits = {}
-        for path in glob.glob("/proc/%d/task/*/schedstat"
-                              % self.machine.process.pid):
+        for path in itertools.chain.from_iterable(
+                glob.glob("/proc/%d/task/*/schedstat" % machine.process.pid)
+                for machine in self.machines):
             try:
                 with open(path, encoding="ascii") as f:
                     waits[path] = int(f.read().split()[1])
@@ -36,7 +38,8 @@ class HostWait:
 class Pulse:
     """While it exists the guest's second monitor answers `query-status` over
     and over; `worst` is the longest that an answer took, in seconds, and
-    `own_worst` the same without what QEMU waited for a processor meanwhile.
+    `own_worst` the same without what QEMU waited for a processor meanwhile,
+    and the QEMUs of also(), from which it waits for an answer.
 
         with Pulse(guest) as pulse: ...
         print(pulse.worst, pulse.count)
@@ -45,7 +48,7 @@ class Pulse:
     EVERY = 0.02
 
     def __init__(self, guest):
-        self.machine = guest.machine
+        self.machine, self.machines = guest.machine, (guest.machine,)
         self.worst, self.own_worst = 0.0, 0.0
         self.count, self.problem = 0, None
         self._stop = threading.Event()
@@ -53,9 +56,14 @@ class Pulse:
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
+    def also(self, machine):
+        """The guest moves there: its QEMU holds everything up until that one
+        has taken the last of it."""
+        self.machines += (machine,)
+
     def _run(self):
         while not self._stop.wait(self.EVERY):
-            host, began = HostWait(self.machine), time.monotonic()
+            host, began = HostWait(*self.machines), time.monotonic()
             try:
                 self._qmp.command("query-status", timeout=120)
             except GuestError as e:

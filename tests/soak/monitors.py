@@ -15,13 +15,13 @@ class Monitors:
         self.answers, self.problems = 0, []
         self.worst, self.own_worst = 0.0, 0.0
 
-    def _stop(self, i):
+    def _stop(self, i, has_ended=False):
         pulse = self.pulses.pop(i)
         pulse.stop()
         self.answers += pulse.count
         self.worst = max(self.worst, pulse.worst)
         self.own_worst = max(self.own_worst, pulse.own_worst)
-        if pulse.problem:
+        if pulse.problem and not has_ended:
             self.problems.append(pulse.problem)
 
     @contextlib.contextmanager
@@ -29,10 +29,9 @@ class Monitors:
         """The old QEMU is asked until it has ended, the new one as soon as
         the guest is there."""
         pulse = self.pulses[i]
-        yield
+        yield pulse
         # It was stopped: that its monitor went with it is no news.
-        pulse.problem = None
-        self._stop(i)
+        self._stop(i, has_ended=True)
         self.pulses[i] = Pulse(self.guests[i])
 
     def summary(self):

@@ -7,6 +7,8 @@ the other moves to another QEMU or loses its HCA and gets it back.
 
   --minutes N    30 without
   --seed N       of the plan, 1 without
+  --moves N      instead: N moves of each kind with an HCA and without, and
+                 what of the time that the monitor waits is the HCA's
 
 Every byte of rping is compared, nothing may stop, resources return to what
 they were, and each QEMU's monitor must answer query-status within 100 ms all
@@ -29,13 +31,14 @@ sys.path[:0] = [str(ROOT / path) for path in (
 from guestlib import paths                                      # noqa: E402
 from guestlib.errors import GuestError                          # noqa: E402
 from guestlib.guests import GuestSet                            # noqa: E402
-from guestlib.migration import migrate                          # noqa: E402
+from guestlib.migration import Move                             # noqa: E402
 from hotplug import Load, in_use, settles                       # noqa: E402
 from links import LINKS                                         # noqa: E402
 from monitors import Monitors                                   # noqa: E402
 from tap import Tap                                             # noqa: E402
 from traffic import Traffic                                     # noqa: E402
 import hang                                                     # noqa: E402
+import moves                                                    # noqa: E402
 
 # Links over which a connection lives for ever
 GOOD = [link for link in LINKS if link.name in (
@@ -67,8 +70,11 @@ class Soak:
     def move(self):
         i = self.random.choice((1, 2))
         # Not through a file: peers would have to bear that long a pause.
-        with self.monitors.moving(i):
-            migrate(self.guests, i)
+        with self.monitors.moving(i) as pulse:
+            move = Move(self.guests, i)
+            pulse.also(move.target)
+            move.begin()
+            move.finish()
         self.done["moves"] += 1
 
     def stay(self):
@@ -138,10 +144,14 @@ def main():
     parser = argparse.ArgumentParser(usage=__doc__)
     parser.add_argument("--minutes", type=float, default=30)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--moves", type=int, default=0)
     args = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     tap = Tap()
-    soak(tap, args.minutes * 60, args.seed)
+    if args.moves:
+        moves.measure(tap, args.moves, LIMIT_MS)
+    else:
+        soak(tap, args.minutes * 60, args.seed)
     return tap.done()
 
 
