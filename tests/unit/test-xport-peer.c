@@ -6,7 +6,7 @@
 
 #include "qemu/osdep.h"
 #include <malloc.h>
-#include "xport/wire.h"
+#include "xport/conn.h"
 #include "xport-rig.h"
 
 #define PN0     0x20000000u     /* of the peer, end 1 */
@@ -252,6 +252,51 @@ static void test_no_credit(void)
     rig_free(rig);
 }
 
+/* What end 0 has sent and the peer has not taken, with each message's cost */
+static uint64_t undelivered(const XportRig *rig)
+{
+    return rig->end[0].conn->tx.undelivered;
+}
+
+/*
+ * Credit that comes and goes: what is sent is never more than the credit that
+ * counts at that time, and what was given and taken back is forgotten.
+ */
+static void test_credit_games(void)
+{
+    static const uint32_t credits[] = {
+        0, 50000, 1, 20000, 0, UINT32_MAX, 1u << 31, 0, 3000, 100000, 0,
+    };
+    XportRig *rig = open_rig(ERDMA_XPORT_CC_NONE);
+    const ErdmaXportStats *s = rig_stats(rig, 0);
+    uint64_t before, n_data;
+    unsigned i;
+    ErdmaWire w;
+
+    rig_send(rig, 0, ERDMA_XPORT_OP_SEND, 100);
+    rig_send(rig, 0, ERDMA_XPORT_OP_SEND, 4 << 20);
+    rig_poll(rig, 0);
+    for (i = 0; i < ARRAY_SIZE(credits); i++) {
+        /* All packets have arrived, and none of them was taken. */
+        forge(&w, ERDMA_WIRE_ACK, PN0 + 1 + i);
+        w.u.ack.credit = credits[i];
+        w.u.ack.n_ranges = 1;
+        n_data = s->tx_data_packets;
+        w.u.ack.ranges[0] = (ErdmaWireRange) { 0, n_data - 1 };
+        w.u.ack.largest_pn = w.u.ack.trigger_pn = n_data - 1;
+        before = undelivered(rig);
+        inject(rig, &w);
+        rig_poll(rig, 0);
+        g_assert_cmpuint(undelivered(rig), <=,
+                         MAX(before, (uint64_t)credits[i] + 1500));
+        if (!credits[i]) {
+            g_assert_cmpuint(undelivered(rig), ==, before);
+        }
+    }
+    g_assert_cmpuint(undelivered(rig), >, 50000);
+    rig_free(rig);
+}
+
 /* Out of order, never in order: a connection keeps its share, no more. */
 static void test_reorder_buffer(void)
 {
@@ -418,6 +463,7 @@ int main(int argc, char **argv)
     g_test_add_func("/erdma/xport/peer/optimistic-acks",
                     test_optimistic_acks);
     g_test_add_func("/erdma/xport/peer/no-credit", test_no_credit);
+    g_test_add_func("/erdma/xport/peer/credit-games", test_credit_games);
     g_test_add_func("/erdma/xport/peer/reorder-buffer", test_reorder_buffer);
     g_test_add_func("/erdma/xport/peer/reorder-buffers",
                     test_reorder_buffers);
