@@ -362,6 +362,36 @@ static void test_resend_in_order(void)
     erdma_sentmap_destroy(&b.m);
 }
 
+/*
+ * Go-back-N: one packet is lost again and again while others wait.  Its copies
+ * are remembered for a while; to find the last one must not cost a look at all
+ * of them.
+ */
+static void test_resend_again(void)
+{
+    unsigned i;
+    Board b;
+
+    board_init(&b);
+    send(&b, 10, 0);
+    erdma_loss_all(&b.l, &b.m, false, &b.lost);
+    expect_first(&b, 0);
+    for (i = 10; i < 20000; i++) {
+        send_copy(&b, 0);
+        erdma_loss_all(&b.l, &b.m, false, &b.lost);
+        expect_first(&b, i);
+        g_assert_cmpuint(b.l.n_resend, ==, 9);
+        if (i > 12) {
+            g_assert_cmpuint(b.l.gone_from, ==, PN0 + 10);
+            g_assert_cmpuint(b.l.gone_to, ==, PN0 + i);
+        }
+    }
+    for (i = 1; i < 10; i++) {
+        expect_first(&b, i);
+    }
+    erdma_sentmap_destroy(&b.m);
+}
+
 /* What the peer consumed is never lost: another copy arrived. */
 static void test_delivered(void)
 {
@@ -437,6 +467,7 @@ int main(int argc, char **argv)
     g_test_add_func("/erdma/xport/loss/half-spurious", test_half_spurious);
     g_test_add_func("/erdma/xport/loss/resend", test_resend);
     g_test_add_func("/erdma/xport/loss/first-resend", test_first_resend);
+    g_test_add_func("/erdma/xport/loss/resend-again", test_resend_again);
     g_test_add_func("/erdma/xport/loss/resend-in-order",
                     test_resend_in_order);
     g_test_add_func("/erdma/xport/loss/delivered", test_delivered);

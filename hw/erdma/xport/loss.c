@@ -355,24 +355,46 @@ static ErdmaSent *continuation(const ErdmaLoss *l, ErdmaSentMap *m,
     return follows ? e : NULL;
 }
 
+/*
+ * None from @from to @to waits.  Below the cursor nothing is declared lost any
+ * more, so this stays true, and nobody need look at them again.
+ */
+static void note_gone(ErdmaLoss *l, uint64_t from, uint64_t to)
+{
+    to = MIN(to, l->cursor);
+    if (to > from && to - from > l->gone_to - l->gone_from) {
+        l->gone_from = from;
+        l->gone_to = to;
+    }
+}
+
 ErdmaSent *erdma_loss_first_resend(ErdmaLoss *l, ErdmaSentMap *m,
                                    uint32_t una_msn, uint32_t una_off,
                                    uint64_t *pn)
 {
     ErdmaSent *first = continuation(l, m, una_msn, una_off, pn);
-    uint64_t i;
+    uint32_t n_left = l->n_resend;
+    uint64_t i = MAX(l->resend, m->base), from = i;
 
     if (first) {
         l->resent = *pn;
         return first;
     }
-    for (i = MAX(l->resend, m->base); l->n_resend && i < m->next; i++) {
-        ErdmaSent *e = erdma_sentmap_get(m, i);
+    for (; n_left && i < m->next; i++) {
+        ErdmaSent *e;
         int place;
 
+        if (i >= l->gone_from && i < l->gone_to) {
+            i = l->gone_to - 1;
+            continue;
+        }
+        e = erdma_sentmap_get(m, i);
         if (e->state != ERDMA_SENT_LOST || e->is_resent) {
             continue;
         }
+        note_gone(l, from, i);
+        from = i + 1;
+        n_left--;
         if (is_delivered(e, una_msn, una_off)) {
             erdma_loss_resent(l, e);
             continue;
@@ -389,6 +411,7 @@ ErdmaSent *erdma_loss_first_resend(ErdmaLoss *l, ErdmaSentMap *m,
             *pn = i;
         }
     }
+    note_gone(l, from, i);
     l->has_resent = first != NULL;
     if (first) {
         l->resent = *pn;

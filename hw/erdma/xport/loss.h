@@ -33,6 +33,8 @@ typedef struct ErdmaLoss {
     uint64_t cursor;            /* everything below is acked or lost */
     uint64_t resend;            /* no lost entry below waits */
     uint32_t n_resend;          /* lost entries that were not sent again */
+    uint64_t gone_from;         /* entries up to gone_to are none of these */
+    uint64_t gone_to;
     /* Go-back-N: what erdma_loss_first_resend() said; nothing was lost since */
     bool has_resent;
     uint64_t resent;
