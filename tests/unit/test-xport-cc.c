@@ -211,6 +211,31 @@ static void test_ecn_beta(void)
     g_assert_cmpuint(cc.cwnd, ==, 10 * MSS);
 }
 
+/* A peer echoes whatever it likes: what comes of it is still a number. */
+static void test_wild_int(void)
+{
+    ErdmaCcStack stack = { .n_hops = 1 };
+    ErdmaCcAck ack = { .stack = &stack, .min_rtt_ns = 1, .rtt_ns = 1 };
+    ErdmaCcInfo info = { 0 };
+    ErdmaCc cc;
+    unsigned i;
+
+    cc_init(&cc, &erdma_cc_hpcc_int);
+    for (i = 1; i < 100; i++) {
+        ack.now_ns = ack.largest_pn = ack.next_pn = i;
+        ack.has_largest = true;
+        stack.hop[0] = (ErdmaCcHop) {
+            .rate = 1, .time_ns = i, .tx_bytes = (uint64_t)i << 50,
+            .queue = UINT32_MAX, .link_id = 1,
+        };
+        cc.ops->ack(&cc, &ack);
+        cc.ops->info(&cc, &info);
+        g_assert_cmpfloat(info.u, <=, ERDMA_CC_U_MAX);
+    }
+    g_assert_cmpfloat(info.u, >, ERDMA_CC_U_MAX / 2);
+    cc.ops->destroy(&cc);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -222,5 +247,6 @@ int main(int argc, char **argv)
     g_test_add_func("/erdma/xport/cc/cubic-friendly", test_cubic_friendly);
     g_test_add_func("/erdma/xport/cc/rate", test_rate);
     g_test_add_func("/erdma/xport/cc/ecn-beta", test_ecn_beta);
+    g_test_add_func("/erdma/xport/cc/wild-int", test_wild_int);
     return g_test_run();
 }

@@ -250,7 +250,7 @@ static bool measure(ErdmaCcHpcc *h, const ErdmaCcStack *stack)
     if (is_new) {
         double share = MIN(tau_ns, (double)h->t_ns) / h->t_ns;
 
-        h->u = (1 - share) * h->u + share * max_u;
+        h->u = (1 - share) * h->u + share * MIN(max_u, ERDMA_CC_U_MAX);
     }
     return is_new;
 }
@@ -384,7 +384,7 @@ static void hpcc_rtt_ack(ErdmaCc *cc, const ErdmaCcAck *ack)
         return;
     }
     if (is_over) {
-        h->u = h->round_min;
+        h->u = MIN(h->round_min, ERDMA_CC_U_MAX);
         h->stage = control(cc, h->u, target, cc->cfg->max_stage);
         h->wc = cc->cwnd;
         h->round_min = 0;

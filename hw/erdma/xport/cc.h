@@ -132,12 +132,15 @@ typedef struct ErdmaCcCubic {
     uint64_t last_ns;           /* of the last ack */
 } ErdmaCcCubic;
 
+/* More than any path has; what a peer says of one may be any number. */
+#define ERDMA_CC_U_MAX  1000000000000ULL
+
 typedef struct ErdmaCcHpcc {
     uint64_t t_ns;              /* base round trip T; 0: not known yet */
     double w_max;               /* line rate times T */
     double w_ai;
     double wc;                  /* reference window */
-    double u;
+    double u;                   /* up to ERDMA_CC_U_MAX */
     unsigned stage;
     bool has_round;
     uint64_t round_end;         /* acking this number ends the round */

@@ -161,7 +161,7 @@ static const ErdmaSnapRange hpcc_ranges[] = {
     HPCC(w_max, 1ULL << 62),
     HPCC(w_ai, UINT64_MAX),
     HPCC(wc, ERDMA_SNAP_WINDOW_MAX),
-    HPCC(u, UINT64_MAX),
+    HPCC(u, ERDMA_CC_U_MAX),
     HPCC(round_min, UINT64_MAX),
     HPCC(alpha, 1),
     ERDMA_SNAP_RANGE(ErdmaHpccSnap, round_end, 0, ERDMA_SNAP_PN_MAX),
