@@ -53,6 +53,7 @@ typedef struct Game {
     unsigned n_pieces, next_piece;
     bool is_answering;          /* writes have begun */
     bool is_dma_broken;
+    bool is_deaf;               /* takes no events */
     GQueue wire;
     unsigned n_packets;
     unsigned loss;              /* every so many, 0: none */
@@ -260,8 +261,18 @@ static void control(Game *g, uint64_t val)
     }
 }
 
+static bool is_eq_doorbell(unsigned addr)
+{
+    return addr == A_ERDMA_AEQ_DB ||
+           (addr >= A_ERDMA_CEQ_DB &&
+            addr < A_ERDMA_CEQ_DB + ERDMA_MAX_VECTORS * 8);
+}
+
 static void write_register(Game *g, unsigned addr, uint64_t val)
 {
+    if (g->is_deaf && is_eq_doorbell(addr)) {
+        return;
+    }
     if (addr == A_ERDMA_DEV_CTRL) {
         control(g, val);
     } else if (addr == A_ERDMA_AEQ_DB) {
@@ -433,6 +444,9 @@ static void step(Game *g)
     case 8:
         erdma_engine_set_mtu(g->e, 576 + fuzz_u16(&g->in) % 8000);
         break;
+    case 9:
+        g->is_deaf = !g->is_deaf;
+        return;
     default:
         return;
     }

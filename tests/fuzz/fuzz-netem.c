@@ -110,6 +110,22 @@ static uint64_t drops(const NetemStats *s)
            s->drop_queue + s->drop_not_ect;
 }
 
+static void look(NetemLink *l, uint64_t now)
+{
+    NetemPacket *ahead[8];
+
+    netem_link_fetch(l);
+    g_assert_cmpuint(netem_link_queue(l), <=, NETEM_HARD_LIMIT);
+    g_assert_cmpuint(netem_link_ahead(l, ahead, ARRAY_SIZE(ahead)), <=,
+                     ARRAY_SIZE(ahead));
+    /* What is due has been taken. */
+    g_assert_cmpuint(netem_link_deadline(l), >, now);
+    g_assert_cmpuint(netem_link_next(l), >, now);
+    if (now & 1) {
+        netem_link_restart_max(l);
+    }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
     FuzzInput in = { data, len };
@@ -152,7 +168,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
             packet_free(NULL, p);
             n_out++;
         }
-        g_assert_cmpuint(netem_link_queue(l), <=, NETEM_HARD_LIMIT);
+        look(l, now);
     }
     stats = netem_link_stats(l, now);
     g_assert_cmpuint(stats->delivered, ==, n_out);

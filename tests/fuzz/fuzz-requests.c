@@ -16,7 +16,7 @@
 #define STEPS_MAX   200
 #define DATA        (RIG_MEM_BASE + (8 << 20))
 #define DATA_LEN    (1 << 18)
-#define N_KEYS      5
+#define N_KEYS      7
 
 typedef struct Game {
     FuzzInput in;
@@ -182,6 +182,41 @@ static void check_completions(RigCq *cq)
     }
 }
 
+/* A region of scattered pages behind @level tables */
+static uint32_t deep_region(RigHca *hca, unsigned level)
+{
+    unsigned n = DATA_LEN / 4096, i;
+    uint64_t table = rig_alloc(hca, n * 8), top;
+    ErdmaRegMr reg = {
+        .index = hca->next_mr++,
+        .key = 0x5a,
+        .version = 1,
+        .is_valid = true,
+        .access = RIG_ALL_RIGHTS,
+        .type = ERDMA_MR_TYPE_NORMAL,
+        .pdn = RIG_PD,
+        .start = DATA,
+        .len = DATA_LEN,
+        .n_pages = n,
+        .page_shift = 12,
+        .table_shift = 12,
+        .level = level,
+    };
+
+    for (i = 0; i < n; i++) {
+        /* Some are neighbours. */
+        stq_le_p(rig_ptr(hca, table + i * 8), DATA + (i ^ 6) * 4096);
+    }
+    while (--level) {
+        top = rig_alloc(hca, 8);
+        stq_le_p(rig_ptr(hca, top), table);
+        table = top;
+    }
+    reg.pages[0] = table;
+    g_assert_cmpuint(erdma_mr_create(hca->e, &reg), ==, 0);
+    return reg.index << 8 | reg.key;
+}
+
 static void setup(Game *g, bool is_peer)
 {
     unsigned side, i;
@@ -195,6 +230,8 @@ static void setup(Game *g, bool is_peer)
         keys[2] = rig_mr_pd(hca, DATA, DATA_LEN, RIG_ALL_RIGHTS, RIG_PD + 1);
         keys[3] = rig_frmr(hca, 8);
         keys[4] = 0xffffff00;           /* the local DMA key */
+        keys[5] = deep_region(hca, 1);
+        keys[6] = deep_region(hca, 3);
     }
     if (is_peer) {
         g->qp[0] = rig_qp(&g->rig->hca[0], 5, NULL);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A snapshot of a busy engine, which the input changes: it is refused, with a
+ * A snapshot of a busy engine, whose congestion control the first byte chooses
+ * and which the rest of the input changes: it is refused, with a
  * reason and with nothing left behind, or the engine that comes of it can
  * run, be saved, be loaded again and be freed.
  */
@@ -35,6 +36,8 @@ static void change(FuzzInput *in, ErdmaEngineSnap *s)
         PART(&s->xport, ranges),
         PART(&s->xport, chunks),
         PART(&s->xport, cubics),
+        PART(&s->xport, hpccs),
+        PART(&s->xport, hops),
     };
     Part p = parts[fuzz_below(in, ARRAY_SIZE(parts))];
     size_t off = fuzz_u16(in), size = 1 << fuzz_below(in, 4);
@@ -69,7 +72,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     Busy f = { 0 };
     unsigned i;
 
-    busy_setup(&f);
+    busy_setup_cc(&f, fuzz_below(&in, ERDMA_CC_COUNT));
     old = f.s;
     for (i = 0; i < CHANGES_MAX && fuzz_more(&in); i++) {
         change(&in, &f.s);

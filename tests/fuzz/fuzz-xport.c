@@ -60,11 +60,17 @@ static RigFate fate(XportRig *rig, RigPacket *p)
 {
     Game *g = rig->opaque;
     RigFate f = { 0 };
+    unsigned stage;
 
     if (g->n_packets++ > PACKETS_MAX) {
         f.is_lost = true;
         return f;
     }
+    /* As the simulator does, who knows what comes next */
+    for (stage = 0; stage < 5; stage++) {
+        erdma_xport_fetch(rig->end[!p->from].x, p->data, stage);
+    }
+    erdma_xport_fetch_due(rig->end[!p->from].x, rig->now_ns);
     switch (fuzz_more(&g->in) ? fuzz_below(&g->in, 16) : 15) {
     case 0:
     case 1:
@@ -150,6 +156,10 @@ static void owner_acts(Game *g, int end)
     case 3:
         erdma_xport_set_mtu(e->x, fuzz_u16(&g->in));
         break;
+    case 4:
+        /* Whatever the network has brought about can move. */
+        rig_move(g->rig, end);
+        break;
     default:
         if (e->sent->len < MESSAGES_MAX && !e->n_errors) {
             len = fuzz_u16(&g->in);
@@ -203,13 +213,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     };
     Game g = { .in = { data, len } };
     ErdmaXportConfig cfg;
-    unsigned i;
+    unsigned i, algorithm;
 
     g.is_hostile = fuzz_u8(&g.in) & 1;
     configure(&g.in, &cfg);
     g.rig = rig_new(&cfg);
     g.rig->opaque = &g;
-    g.rig->cc = algorithms[fuzz_below(&g.in, ARRAY_SIZE(algorithms))];
+    algorithm = fuzz_u8(&g.in);
+    g.rig->cc = algorithms[algorithm % ARRAY_SIZE(algorithms)];
+    g.rig->is_blocking = algorithm & 0x80;
     g.rig->pn0[0] = fuzz_u32(&g.in);
     g.rig->pn0[1] = fuzz_u32(&g.in);
     g.rig->is_forgetful = g.is_hostile;

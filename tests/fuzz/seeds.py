@@ -11,6 +11,7 @@ and what the device then reads of memory. Of it come the seeds of "driver",
 it records itself; that is the seed of "record".
 """
 
+import itertools
 import pathlib
 import re
 import struct
@@ -104,6 +105,55 @@ def driver(step):
     return out
 
 
+def fault(number):
+    """A rule: each action at each point, once, with a delay of 1 ms"""
+    return bytes([7, number % 10, number // 10 % 13, 0, 8 | 32, 1]) + \
+        struct.pack('<I', 1000000) + b'\4\1\1'
+
+
+def slow(step, number=itertools.count()):
+    """Events are taken now and then only"""
+    return driver(step) + (b'' if next(number) % 5 else b'\x09')
+
+
+def troubled(step, number=itertools.count()):
+    """Inspection, a move and faults between what the driver says"""
+    return driver(step) + b'\5\6' + fault(next(number)) + fault(next(number))
+
+
+# ---- Drivers that want something else -------------------------------------
+
+def request(raw, sub_module, opcode):
+    return len(raw) == 32 and raw[2:4] == bytes([opcode, sub_module])
+
+
+def changed(found, change):
+    """The conversation with other first pieces of commands"""
+    result = []
+    for step in found:
+        new = Step()
+        new.writes = list(step.writes)
+        new.reads = [change(raw) if step.writes[-1][0] == CMDQ_DB else raw
+                     for raw in step.reads]
+        result.append(new)
+    return result
+
+
+def small_queues(raw):
+    """Event queues that are soon full"""
+    return raw[:18] + b'\0' + raw[19:] if request(raw, 1, 0) else raw
+
+
+def algorithm(number):
+    """MODIFY_QP with another congestion control"""
+    def change(raw):
+        if not request(raw, 0, 3):
+            return raw
+        word = struct.unpack_from('<I', raw, 8)[0] & ~(0xf << 20)
+        return raw[:8] + struct.pack('<I', word | number << 20) + raw[12:]
+    return change
+
+
 # ---- fuzz-commands.c ------------------------------------------------------
 
 def command(step):
@@ -126,6 +176,16 @@ def write_seed(name, prefix, start, convert, found):
             break
         seed += part
     (SEEDS / name / prefix).write_bytes(seed)
+
+
+def write_variants(found):
+    small = changed(found, small_queues)
+    write_seed('driver', 'small-queues.bin', b'\0', slow, small)
+    write_seed('driver', 'troubled.bin', b'\0', troubled, small)
+    # Packets with INT and marks, for each algorithm
+    for number in range(5):
+        write_seed('driver', f'algorithm-{number}.bin', b'\x40', driver,
+                   changed(found, algorithm(number)))
 
 
 def record(programs, log, recording):
@@ -159,9 +219,11 @@ def main():
             record(programs, log, recording)
             found = steps(log)
             write_seed('commands', seed, b'', command, found)
-            # First byte: no option differs
-            write_seed('driver', seed, b'\0', driver, found)
             write_seed('generic-fuzz', seed, b'', generic, found)
+            # First byte: options, see new_engine()
+            write_seed('driver', seed, b'\0', driver, found)
+            if name == 'rping':
+                write_variants(found)
             # First byte: a file follows, see fuzz-record.c
             (SEEDS / 'record').mkdir(exist_ok=True)
             (SEEDS / 'record' / seed).write_bytes(

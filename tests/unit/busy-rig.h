@@ -37,7 +37,7 @@ static inline void busy_post(RigQp *qp, uint64_t buf, uint32_t key,
 }
 
 /* Two HCAs in the middle of something; the first one's snapshot */
-static inline void busy_setup(Busy *f)
+static inline void busy_setup_cc(Busy *f, uint8_t cc)
 {
     uint64_t buf[2];
     uint32_t key[2];
@@ -46,6 +46,8 @@ static inline void busy_setup(Busy *f)
 
     f->rig = rig_new();
     f->rig->loss_percent = 10;
+    f->rig->cc = cc;
+    f->rig->is_stamping = cc == ERDMA_CC_HPCC_INT;
     rig_pair(f->rig, &f->a, &f->b);
     for (i = 0; i < 2; i++) {
         buf[i] = rig_alloc(&f->rig->hca[i], BUSY_LEN);
@@ -69,6 +71,11 @@ static inline void busy_setup(Busy *f)
         erdma_engine_snap_clear(&f->s);
     }
     g_error("never busy");
+}
+
+static inline void busy_setup(Busy *f)
+{
+    busy_setup_cc(f, ERDMA_CC_CUBIC);
 }
 
 static inline void busy_teardown(Busy *f)

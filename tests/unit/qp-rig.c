@@ -6,6 +6,7 @@
 #include "qemu/osdep.h"
 #include <sys/mman.h>
 #include "qemu/bswap.h"
+#include "xport/link.h"
 #include "qp-rig.h"
 
 #define WIRE_DELAY_NS   (5 * RIG_US)
@@ -98,6 +99,20 @@ static void put_on_wire(Rig *rig, RigPacket *p)
     }
 }
 
+/* A link of 10 Gbit/s that is half full */
+static void stamp(const Rig *rig, uint8_t *data, size_t len)
+{
+    ErdmaLinkStamp s = {
+        .rate_bps = 10000000000ull,
+        .time_ns = rig->now,
+        .tx_bytes = rig->now * 5 / 8,
+        .queue = rig->n_sent % 3 * 1000,
+        .link_id = 1,
+    };
+
+    erdma_link_stamp(data, len, &s);
+}
+
 static bool rig_send(Rig *rig, const ErdmaDatagram *dg)
 {
     bool to_peer = rig->peer && dg->dst_ip == PEER_IP;
@@ -127,6 +142,9 @@ static bool rig_send(Rig *rig, const ErdmaDatagram *dg)
         p->dg = *dg;
         p->dg.data = p->data;
         memcpy(p->data, dg->data, dg->len);
+        if (rig->is_stamping) {
+            stamp(rig, p->data, dg->len);
+        }
         put_on_wire(rig, p);
     }
     return true;
@@ -213,6 +231,7 @@ Rig *rig_new_with(uint32_t qblocks, uint32_t mtu)
     rig->qblocks = qblocks;
     rig->mtu = mtu;
     rig->now = RIG_S;
+    rig->cc = ERDMA_CC_CUBIC;
     rig->rand = g_rand_new_with_seed(1);
     rig_move_init(rig);
     g_queue_init(&rig->wire);
@@ -410,7 +429,7 @@ uint8_t rig_modify(RigQp *qp, uint8_t state, const RigQp *peer)
     ErdmaModifyQp m = {
         .qpn = qp->qpn,
         .state = state,
-        .cc = ERDMA_CC_CUBIC,
+        .cc = qp->hca->rig->cc,
     };
 
     if (peer) {
@@ -531,12 +550,12 @@ RigPeer *rig_peer(Rig *rig, RigQp *qp)
         .peer_ip = qp->hca->ip,
         .tx_pn0 = 100,
         .rx_pn0 = 200,
-        .cc = ERDMA_CC_CUBIC,
+        .cc = rig->cc,
     };
     ErdmaModifyQp m = {
         .qpn = qp->qpn,
         .state = ERDMA_QPS_RTS,
-        .cc = ERDMA_CC_CUBIC,
+        .cc = rig->cc,
         .cookie = PEER_COOKIE,
         .local_ip = qp->hca->ip,
         .peer_ip = PEER_IP,

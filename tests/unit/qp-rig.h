@@ -65,6 +65,8 @@ struct Rig {
     uint64_t n_sent;
     uint64_t n_lost;
     bool is_cut;                /* nothing arrives any more */
+    bool is_stamping;           /* the wire is a link with INT */
+    uint8_t cc;                 /* of rig_modify() and rig_peer() */
     uint32_t mtu;
     uint32_t qblocks;
     RigPeer *peer;
