@@ -59,6 +59,8 @@ class Outcome:
 def perftest_fault(command, outcome):
     """Was it perftest's own doing that a run failed, as its words or what was
     seen (asleep.overslept()) tell? Why, or None."""
+    if outcome.seen and outcome.seen[0] is None:
+        return None
     if perftest_stalled(command, outcome.problem):
         return "it waits for credit"
     if not outcome.killed:

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""usage: asleep.py VERSION [END.LIST.FIELD=VALUE...] [killed=0] [words=TEXT]
+"""usage: asleep.py VERSION [END.LIST.FIELD=VALUE...] [END.waits=VALUE...]
+                 [killed=0] [words=TEXT]
 
 Judges a run of perftest as the suites with guests do, without a guest: a
 client that was killed, and both ends' queues as they once were when perftest
@@ -26,12 +27,14 @@ SEEN = {
                  'event-held': False, 'broken': False}],
         'qps': [{'qpn': 210, 'sends': 0, 'sq-pi': 400, 'sq-next': 400}],
         'eqs': [EQ],
+        'waits': True,
     },
     'server': {
         'cqs': [{'cqn': 315, 'armed': 'none', 'pi': 0, 'announced': 0,
                  'event-held': False, 'broken': False}],
         'qps': [{'qpn': 210, 'sends': 0, 'sq-pi': 0, 'sq-next': 0}],
         'eqs': [dict(EQ)],
+        'waits': True,
     },
 }
 
@@ -47,12 +50,15 @@ def main():
         elif what == 'words':
             words = value
         else:
-            end, part, field = what.split('.')
-            SEEN[end][part][0][field] = json.loads(value)
+            end, part, *field = what.split('.')
+            if field:
+                SEEN[end][part][0][field[0]] = json.loads(value)
+            else:
+                SEEN[end][part] = json.loads(value)
     seen = asleep.overslept(SEEN['client'], SEEN['server'], version)
     outcome = Outcome(None, None, 90.0, words, killed,
                       seen if killed else None)
-    why = perftest_fault('ib_read_bw -R -n 200 -e -Q 1', outcome)
+    why = perftest_fault('ib_send_bw -R -n 200 -e -Q 1', outcome)
     print(why, seen[1], sep='\n')
     return 0 if why else 1
 

@@ -44,9 +44,27 @@ fails "an event that the server did not get" "server: CQ 315" \
     6.06 server.cqs.armed='"any"' server.cqs.pi=1
 fails "a queue that one poll empties" "no completions are left" \
     6.06 client.cqs.ci=184
+fails "a client that does not wait" "does not wait" 6.06 client.waits=false
+
+# A server that has all its messages does not arm again.
+served() {
+    judge 6.06 server.cqs.armed='"none"' server.cqs.ci=7 server.cqs.pi=7 "$@"
+}
+
+served server.waits=false
+ok "perftest -e: a server that is done waits for no event" exits 0
+served
+ok "perftest -e: a server that waits for an event that it had" exits 1
 # What is before its last look was not for any event to tell.
 judge 6.06 server.cqs.armed='"any"' server.cqs.pi=7 server.cqs.ci=7
 ok "perftest -e: completions that were polled need no event" exits 0
+
+# ib_send_bw waits for credit, which completes nothing.
+credit='words=Total Received=199, Total Iters received=200'
+judge 6.24 client.cqs.ci=200 "$credit"
+ok "perftest -e: it waits for credit" exits 0
+judge 6.24 client.cqs.ci=100 client.cqs.announced=199 "$credit"
+ok "perftest -e: it waits for credit, and an event was lost" exits 1
 
 # The other words of perftest count only when it ended by itself.
 judge 6.06 killed=0

@@ -31,17 +31,25 @@ def perftest_version(guest):
     return tuple(int(n) for n in found.groups())
 
 
-def look_asleep(ctx):
+def waits_for_event(guest, tool):
+    text = guest.run("cat /proc/$(pidof %s)/wchan" % tool, check=False).out
+    return "ib_uverbs_event_read" in text
+
+
+def look_asleep(ctx, tool):
     """Both ends, as asleep.overslept() wants them, and what it says."""
-    ends = [{part: Adapter(guest.qmp.execute, "hca0").get(part)
-             for part in ("cqs", "qps", "eqs")}
-            for guest in (ctx[2], ctx[1])]
+    ends = []
+    for guest in (ctx[2], ctx[1]):
+        device = Adapter(guest.qmp.execute, "hca0")
+        ends.append({part: device.get(part) for part in ("cqs", "qps", "eqs")})
+        ends[-1]["waits"] = waits_for_event(guest, tool)
     return asleep.overslept(*ends, perftest_version(ctx[2]))
 
 
 def perftest_pair(ctx, command, timeout):
     """A run that goes well; when perftest's own set-up or tear-down goes wrong
     or it waits for what is not to come, it has more tries."""
+    tool = command.split()[0]
     client = "%s %s" % (command, ctx[1].ip)
     has_events = " -e" in command
     if has_events and "ib_send_bw" in command:
@@ -50,7 +58,7 @@ def perftest_pair(ctx, command, timeout):
     while True:
         outcome = run_pair(
             ctx[1], ctx[2], command, client, timeout,
-            look=lambda: look_asleep(ctx) if has_events else None)
+            look=lambda: look_asleep(ctx, tool) if has_events else None)
         if not outcome.problem:
             return outcome
         why = perftest_fault(command, outcome)
