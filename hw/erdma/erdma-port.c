@@ -6,10 +6,11 @@
  * last, and while it takes a datagram; never while the machine is stopped
  * and never inside itself.
  *
- * The guest chooses where DMA and MSI-X messages go.  Aimed at a BAR or at
- * configuration space they would reset or unplug the device from underneath
- * the engine.  So DMA reaches RAM only, messages are sent when the engine has
- * returned, and the re-entrancy guard is engaged until then.
+ * The guest chooses where DMA and MSI-X messages go, and where its other NICs
+ * put the frames that we send.  Aimed at a BAR or at configuration space they
+ * would reset or unplug the device from underneath the engine.  So DMA reaches
+ * RAM only, messages and frames are sent when the engine has returned, and the
+ * re-entrancy guard is engaged until then.
  */
 
 #include "qemu/osdep.h"
@@ -342,14 +343,16 @@ static void erdma_port_run(ErdmaState *s)
         return;         /* as in erdma_port_kick() */
     }
     if (s->is_in_engine) {
-        erdma_port_kick(s);     /* an event loop nested in transmit() */
+        erdma_port_kick(s);     /* an event loop nested in a translation */
         return;
     }
     object_ref(s);
     /* What incoming packets caused need not wait for our own sending. */
     erdma_port_interrupt(s);
+    erdma_wire_flush(s);
     if (s->engine) {
         erdma_port_run_engine(s);
+        erdma_wire_flush(s);
         erdma_port_interrupt(s);
     }
     if (s->engine) {
@@ -366,7 +369,7 @@ void erdma_port_input(ErdmaState *s, const ErdmaDatagram *dg)
     bool was_engaged;
 
     if (s->is_in_engine) {
-        /* The wire answers from inside our own transmit(). */
+        /* An IOMMU that is asked may tell of it, to whomever. */
         erdma_wire_defer(s, dg);
         return;
     }

@@ -7,6 +7,10 @@
  * dropped and counted; the transport sends it again.  One that the backend
  * cannot take at once is queued there and stops the transport until it left.
  *
+ * Frames leave when the engine has returned.  Who gets them at once, another
+ * NIC of this guest, writes them where the guest wants them: to a register
+ * that resets or unplugs us, say.
+ *
  * Reference: docs/specs/erdma-wire.rst
  */
 
@@ -21,6 +25,16 @@
 
 QEMU_BUILD_BUG_ON(ERDMA_FRAME_LEN + ERDMA_WIRE_MAX_VNET >
                   ERDMA_XPORT_HEADROOM);
+
+/*
+ * A frame that leaves soon: @len bytes behind ERDMA_WIRE_MAX_VNET of room for
+ * the header that the netdev wants
+ */
+struct ErdmaOutFrame {
+    QTAILQ_ENTRY(ErdmaOutFrame) next;
+    size_t len;
+    uint8_t data[];
+};
 
 struct ErdmaLoopPacket {
     QTAILQ_ENTRY(ErdmaLoopPacket) next;
@@ -78,27 +92,6 @@ static void erdma_wire_block(ErdmaState *s, NetClientState *nic)
     s->wire.blocked_on = nic;
 }
 
-/* The frame may be extended downwards by @vnet_len.  False: blocked. */
-static bool erdma_wire_send(ErdmaState *s, NetClientState *nic,
-                            unsigned vnet_len, uint8_t *frame, size_t len)
-{
-    ssize_t ret;
-
-    if (vnet_len) {
-        frame -= vnet_len;
-        len += vnet_len;
-        memset(frame, 0, vnet_len);     /* no offloads */
-    }
-    s->wire.is_sending = true;
-    ret = qemu_send_packet_async(nic, frame, len, erdma_wire_sent);
-    s->wire.is_sending = false;
-    if (ret == 0) {
-        erdma_wire_block(s, nic);
-        return false;
-    }
-    return true;
-}
-
 /* The NIC whose name our frames carry */
 static NetClientState *erdma_wire_nic(ErdmaState *s, unsigned *vnet_len)
 {
@@ -116,21 +109,85 @@ static NetClientState *erdma_wire_nic(ErdmaState *s, unsigned *vnet_len)
     return nc;
 }
 
+/*
+ * False: blocked.  Frames that are one too many are lost: the backend does
+ * not move, and who asks or answers goes on all the same.
+ */
+static bool erdma_wire_queue(ErdmaState *s, const uint8_t *frame, size_t len)
+{
+    ErdmaWire *w = &s->wire;
+    ErdmaOutFrame *f;
+
+    if (w->n_out == ERDMA_WIRE_MAX_OUT) {
+        erdma_wire_drop(s, &w->stats.tx_no_wire, "too many wait");
+        return !w->blocked_on;
+    }
+    f = g_malloc(sizeof(*f) + ERDMA_WIRE_MAX_VNET + len);
+    f->len = len;
+    memcpy(f->data + ERDMA_WIRE_MAX_VNET, frame, len);
+    QTAILQ_INSERT_TAIL(&w->out, f, next);
+    w->n_out++;
+    if (!s->is_in_engine) {
+        erdma_port_kick(s);
+    }
+    return !w->blocked_on;
+}
+
+static ErdmaOutFrame *erdma_wire_next(ErdmaWire *w)
+{
+    ErdmaOutFrame *f = QTAILQ_FIRST(&w->out);
+
+    if (f) {
+        QTAILQ_REMOVE(&w->out, f, next);
+        w->n_out--;
+    }
+    return f;
+}
+
+/* The device may be reset or gone afterwards. */
+static void erdma_wire_send(ErdmaState *s, ErdmaOutFrame *f)
+{
+    ErdmaWire *w = &s->wire;
+    unsigned vnet_len;
+    NetClientState *nic = erdma_wire_nic(s, &vnet_len);
+    uint8_t *frame;
+    ssize_t ret;
+
+    if (!nic) {
+        erdma_wire_drop(s, &w->stats.tx_no_wire, "no link");
+        return;
+    }
+    frame = f->data + ERDMA_WIRE_MAX_VNET - vnet_len;
+    memset(frame, 0, vnet_len);         /* no offloads */
+    w->is_sending = true;
+    ret = qemu_send_packet_async(nic, frame, vnet_len + f->len,
+                                 erdma_wire_sent);
+    w->is_sending = false;
+    if (ret == 0 && s->engine) {
+        erdma_wire_block(s, nic);
+    }
+}
+
+void erdma_wire_flush(ErdmaState *s)
+{
+    ErdmaWire *w = &s->wire;
+    ErdmaOutFrame *f;
+
+    while (!w->blocked_on && (f = erdma_wire_next(w))) {
+        erdma_wire_send(s, f);
+        g_free(f);
+    }
+}
+
 static void erdma_wire_send_arp(ErdmaState *s, uint16_t op, uint32_t own_ip,
                                 uint32_t target_ip, const uint8_t *dst_mac)
 {
-    uint8_t buf[ERDMA_WIRE_MAX_VNET + ERDMA_ARP_FRAME_LEN];
-    uint8_t *frame = buf + ERDMA_WIRE_MAX_VNET;
+    uint8_t frame[ERDMA_ARP_FRAME_LEN];
     ErdmaArp arp = { .op = op, .sender_ip = own_ip, .target_ip = target_ip };
-    unsigned vnet_len;
-    NetClientState *nic = erdma_wire_nic(s, &vnet_len);
 
-    if (!nic) {
-        return;
-    }
     memcpy(arp.sender_mac, s->mac.a, ERDMA_MAC_LEN);
     erdma_arp_build(frame, &arp, dst_mac);
-    erdma_wire_send(s, nic, vnet_len, frame, ERDMA_ARP_FRAME_LEN);
+    erdma_wire_queue(s, frame, sizeof(frame));
 }
 
 static void erdma_wire_ask(ErdmaState *s, uint32_t own_ip, uint32_t ip)
@@ -179,7 +236,6 @@ bool erdma_wire_transmit(ErdmaState *s, const ErdmaDatagram *dg)
 {
     ErdmaWire *w = &s->wire;
     unsigned vnet_len;
-    NetClientState *nic;
     const uint8_t *hop;
     uint8_t *frame;
     bool is_open;
@@ -189,8 +245,7 @@ bool erdma_wire_transmit(ErdmaState *s, const ErdmaDatagram *dg)
         w->stats.tx_loopback++;
         return erdma_wire_defer(s, dg);
     }
-    nic = erdma_wire_nic(s, &vnet_len);
-    if (!nic) {
+    if (!erdma_wire_nic(s, &vnet_len)) {
         erdma_wire_drop(s, &w->stats.tx_no_wire, "no link");
         return true;
     }
@@ -200,8 +255,7 @@ bool erdma_wire_transmit(ErdmaState *s, const ErdmaDatagram *dg)
         return !w->blocked_on;
     }
     frame = erdma_frame_build(dg, s->mac.a, hop, s->has_udp_checksum);
-    is_open = erdma_wire_send(s, nic, vnet_len, frame,
-                              ERDMA_FRAME_LEN + dg->len);
+    is_open = erdma_wire_queue(s, frame, ERDMA_FRAME_LEN + dg->len);
     trace_erdma_wire_tx(s->name, dg->dst_ip, dg->len, !is_open);
     return is_open;
 }
@@ -261,7 +315,7 @@ void erdma_wire_drain(ErdmaState *s, uint64_t now_ns)
         erdma_engine_input(s->engine, &p->dg, now_ns);
         g_free(p);
     }
-    if (w->has_room) {
+    if (w->has_room && !w->blocked_on) {
         w->has_room = false;
         erdma_engine_unblock(s->engine);
     }
@@ -332,15 +386,20 @@ void erdma_wire_forget(ErdmaState *s)
 void erdma_wire_reset(ErdmaState *s)
 {
     ErdmaLoopPacket *p;
+    ErdmaOutFrame *f;
 
     while ((p = erdma_wire_pop(&s->wire))) {
         g_free(p);
+    }
+    while ((f = erdma_wire_next(&s->wire))) {
+        g_free(f);
     }
     s->wire.has_room = false;
 }
 
 void erdma_wire_init(ErdmaState *s)
 {
+    QTAILQ_INIT(&s->wire.out);
     QTAILQ_INIT(&s->wire.loop);
     s->wire.hops = erdma_neigh_new(ERDMA_WIRE_MAX_HOPS);
 }

@@ -39,6 +39,7 @@ OBJECT_DECLARE_TYPE(ErdmaState, ErdmaClass, ERDMA)
 typedef struct ErdmaFilter ErdmaFilter;
 typedef struct ErdmaLoopPacket ErdmaLoopPacket;
 typedef struct ErdmaMigration ErdmaMigration;
+typedef struct ErdmaOutFrame ErdmaOutFrame;
 typedef struct ErdmaRecordFile ErdmaRecordFile;
 
 struct ErdmaClass {
@@ -50,7 +51,8 @@ struct ErdmaClass {
 /* What the shell counts itself; engine and transport have their own. */
 typedef struct ErdmaWireStats {
     uint64_t tx_loopback;       /* datagrams to ourselves */
-    uint64_t tx_no_wire;        /* dropped: no NIC, or its link is down */
+    /* dropped: no NIC, its link is down, or too many wait for it */
+    uint64_t tx_no_wire;
     uint64_t tx_no_hop;         /* dropped: next hop not known yet */
     uint64_t tx_blocked;        /* times that the backend was full */
     uint64_t rx_bad_checksum;
@@ -82,6 +84,8 @@ typedef struct ErdmaVmConfig {
 
 #define ERDMA_WIRE_MAX_HOPS     4096
 #define ERDMA_WIRE_MAX_LOOP     256
+/* More than the engine sends in one run */
+#define ERDMA_WIRE_MAX_OUT      256
 
 /* Sharing an ENI (filter) or owning a netdev (nic); one of them is set. */
 typedef struct ErdmaWire {
@@ -91,6 +95,8 @@ typedef struct ErdmaWire {
     DeviceListener listener;    /* tells when it goes all the same */
     NICState *nic;
     ErdmaNeigh *hops;           /* own addresses too, with the own MAC */
+    QTAILQ_HEAD(, ErdmaOutFrame) out;
+    unsigned n_out;
     bool is_sending;
     /* Whose packet the backend did not take at once; never dereferenced. */
     const void *blocked_on;
@@ -224,7 +230,7 @@ bool erdma_netdev_check(NetClientState *nc, int n_queues, const char *prop,
 /* erdma-wire.c */
 void erdma_wire_init(ErdmaState *s);
 void erdma_wire_exit(ErdmaState *s);
-/* Forgets packets on their way to ourselves. */
+/* Forgets packets that have not left, and those on their way to ourselves. */
 void erdma_wire_reset(ErdmaState *s);
 /* Forgets what the guest and the network told about addresses. */
 void erdma_wire_forget(ErdmaState *s);
@@ -235,6 +241,11 @@ void erdma_wire_unblock(ErdmaState *s);
 /* As in ErdmaPort */
 void erdma_wire_conn_open(ErdmaState *s, uint32_t local_ip, uint32_t peer_ip);
 bool erdma_wire_transmit(ErdmaState *s, const ErdmaDatagram *dg);
+/*
+ * Sends what transmit() and ARP have queued; not from inside the engine.  The
+ * device may be gone afterwards, but for the caller's reference.
+ */
+void erdma_wire_flush(ErdmaState *s);
 /* Queues a copy for erdma_wire_drain(); false when that fills the queue. */
 bool erdma_wire_defer(ErdmaState *s, const ErdmaDatagram *dg);
 /* What was deferred and not drained, in order */
