@@ -424,7 +424,9 @@ static void erdma_port_timer(void *opaque)
 
 /*
  * Rules do not migrate, nor does what they put off: whoever takes the
- * machine's state, now that it has stopped, finds it delivered.
+ * machine's state, now that it has stopped, finds it delivered.  Interrupts
+ * that are due are part of that state; sent by a machine that has stopped
+ * they could still unplug us.
  */
 static void erdma_port_flush_faults(ErdmaState *s)
 {
@@ -432,7 +434,6 @@ static void erdma_port_flush_faults(ErdmaState *s)
 
     erdma_engine_fault_flush(s->engine);
     erdma_port_leave(s, was_engaged);
-    erdma_port_interrupt(s);
 }
 
 static void erdma_port_vm_state(void *opaque, bool is_running, RunState state)

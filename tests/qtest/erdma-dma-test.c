@@ -296,6 +296,36 @@ static void test_question_unplugs(void)
     qerdma_quit(d, NULL);
 }
 
+/*
+ * An interrupt that is late, and unplugs the device, when the machine stops.
+ * Nothing but its users holds on to the device, as no BAR is mapped.
+ */
+static void test_stop_unplugs(void)
+{
+    QErdma *d = boot_with("", true);
+    QErdmaCmd cmd;
+
+    qerdma_start(d, NULL);
+    qtest_qmp_assert_success(d->qts, "{ 'execute': 'object-add', "
+                             "'arguments': { 'qom-type': 'erdma-fault', "
+                             "'id': 'late', 'device': 'rdma0', "
+                             "'on': 'interrupt', 'vector': 0, "
+                             "'action': 'delay', 'delay-us': 60000000 } }");
+    aim_vector(d, 0, slot_control(d),
+               PCI_EXP_SLTCTL_PWR_IND_OFF | PCI_EXP_SLTCTL_PWR_OFF);
+    qerdma_cmd_init(&cmd, ERDMA_SUBMOD_RDMA, ERDMA_CMD_QUERY_DEVICE);
+    qerdma_cmd_queue(d, &cmd);
+    qerdma_cmd_ring_db(d);
+    qerdma_settle(d);
+    qpci_config_writew(d->pci, PCI_COMMAND, PCI_COMMAND_MASTER);
+    g_assert_false(is_gone(d));
+    qtest_qmp_assert_success(d->qts, "{ 'execute': 'stop' }");
+    g_assert_false(is_gone(d));
+    qtest_qmp_assert_success(d->qts, "{ 'execute': 'cont' }");
+    g_assert_true(qerdma_wait(d, is_gone, d, 1000 * 1000 * 1000));
+    qerdma_quit(d, NULL);
+}
+
 static void test_frame_resets(void)
 {
     QErdmaSend wr = { .opcode = ERDMA_OP_WRITE, .n_sges = 1 };
@@ -337,5 +367,6 @@ int main(int argc, char **argv)
     qtest_add_func("/erdma/dma/question-resets", test_question_resets);
     qtest_add_func("/erdma/dma/frame-resets", test_frame_resets);
     qtest_add_func("/erdma/dma/question-unplugs", test_question_unplugs);
+    qtest_add_func("/erdma/dma/stop-unplugs", test_stop_unplugs);
     return g_test_run();
 }
