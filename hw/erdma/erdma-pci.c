@@ -33,6 +33,9 @@ static void erdma_reset_hold(Object *obj, ResetType type)
 {
     ErdmaState *s = ERDMA(obj);
 
+    if (!s->engine) {
+        return;         /* unrealized through QOM, and still on its bus */
+    }
     erdma_device_reset(s);
     erdma_wire_forget(s);
     memset(s->latched, 0, sizeof(s->latched));

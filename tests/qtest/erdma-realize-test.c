@@ -340,6 +340,21 @@ static void test_unplug_nic(void)
     qerdma_quit(d[0], d[1]);
 }
 
+/* Whoever takes the device out of service by its property gets just that. */
+static void test_unrealized(void)
+{
+    QErdma *d = qerdma_boot_one(NULL);
+
+    qerdma_start(d, NULL);
+    qtest_qmp_assert_success(d->qts, "{ 'execute': 'qom-set', 'arguments': { "
+                             "'path': '/machine/peripheral/rdma0', "
+                             "'property': 'realized', 'value': false } }");
+    qtest_system_reset(d->qts);
+    g_assert_cmpuint(qerdma_stat(d, "commands"), ==, 0);
+    g_assert_cmpuint(qerdma_objects(d, "eqs"), ==, 0);
+    qerdma_quit(d, NULL);
+}
+
 /* The HCA goes first, then the NIC; each may come again. */
 static void test_replug_nic(void)
 {
@@ -472,6 +487,7 @@ int main(int argc, char **argv)
     qtest_add_func("/erdma/realize/switches", test_switches);
     qtest_add_func("/erdma/realize/version-0", test_version_0);
     qtest_add_func("/erdma/realize/unplug", test_unplug);
+    qtest_add_func("/erdma/realize/unrealized", test_unrealized);
     qtest_add_func("/erdma/realize/unplug-nic", test_unplug_nic);
     qtest_add_func("/erdma/realize/replug-nic", test_replug_nic);
     qtest_add_func("/erdma/realize/other-nic", test_other_nic);
