@@ -383,7 +383,7 @@ static void test_resend_again(void)
         g_assert_cmpuint(b.l.n_resend, ==, 9);
         if (i > 12) {
             g_assert_cmpuint(b.l.gone_from, ==, PN0 + 10);
-            g_assert_cmpuint(b.l.gone_to, ==, PN0 + i);
+            g_assert_cmpuint(b.l.n_gone, ==, i - 10);
         }
     }
     for (i = 1; i < 10; i++) {

@@ -362,9 +362,9 @@ static ErdmaSent *continuation(const ErdmaLoss *l, ErdmaSentMap *m,
 static void note_gone(ErdmaLoss *l, uint64_t from, uint64_t to)
 {
     to = MIN(to, l->cursor);
-    if (to > from && to - from > l->gone_to - l->gone_from) {
+    if (to > from && to - from > l->n_gone) {
         l->gone_from = from;
-        l->gone_to = to;
+        l->n_gone = to - from;
     }
 }
 
@@ -384,8 +384,8 @@ ErdmaSent *erdma_loss_first_resend(ErdmaLoss *l, ErdmaSentMap *m,
         ErdmaSent *e;
         int place;
 
-        if (i >= l->gone_from && i < l->gone_to) {
-            i = l->gone_to - 1;
+        if (i >= l->gone_from && i - l->gone_from < l->n_gone) {
+            i = l->gone_from + l->n_gone - 1;
             continue;
         }
         e = erdma_sentmap_get(m, i);

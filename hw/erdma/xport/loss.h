@@ -26,6 +26,7 @@ typedef struct ErdmaLoss {
     bool is_in_recovery;
     uint8_t reo_mult;
     uint8_t n_recoveries;       /* without a spurious retransmission */
+    bool has_resent;            /* @resent is valid */
     /* The largest numbers acked, falling; low 32 bits of @n_top numbers */
     uint32_t top[ERDMA_XPORT_PACKET_THRESHOLD_MAX];
     uint64_t rack_sent_ns;      /* latest send time among acked ones */
@@ -33,10 +34,9 @@ typedef struct ErdmaLoss {
     uint64_t cursor;            /* everything below is acked or lost */
     uint64_t resend;            /* no lost entry below waits */
     uint32_t n_resend;          /* lost entries that were not sent again */
-    uint64_t gone_from;         /* entries up to gone_to are none of these */
-    uint64_t gone_to;
+    uint32_t n_gone;            /* so many from gone_from are none of these */
+    uint64_t gone_from;
     /* Go-back-N: what erdma_loss_first_resend() said; nothing was lost since */
-    bool has_resent;
     uint64_t resent;
     uint64_t recovery_end;      /* first number after the episode's start */
     uint64_t spurious_end;      /* the same for a widening of the window */
