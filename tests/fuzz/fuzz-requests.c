@@ -70,7 +70,8 @@ static void post_send(Game *g, unsigned side)
 {
     static const uint8_t text[96] = "inline";
     RigQp *qp = g->qp[side];
-    RigWr wr = { .op = fuzz_below(&g->in, 16) };
+    /* Each that there is, and one that there is not */
+    RigWr wr = { .op = fuzz_below(&g->in, ERDMA_NUM_OPCODES + 1) };
     uint8_t bits = fuzz_u8(&g->in);
     uint16_t index;
     uint8_t *raw;
@@ -92,6 +93,8 @@ static void post_send(Game *g, unsigned side)
     wr.rkey = some_key(g, !side);
     wr.inv_key = some_key(g, bits & 16 ? side : !side);
     wr.raddr = some_address(g);
+    wr.swap_add = wr.raddr >> 3;
+    wr.compare = bits & 0x10 ? 0 : wr.swap_add;
     if (wr.op >= ERDMA_OP_REG_MR) {
         wr.start = some_address(g);
         wr.len = some_length(g);

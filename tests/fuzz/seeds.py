@@ -32,7 +32,7 @@ PROGRAMS = {
 WRITE = re.compile(r'erdma_(?:reg_write|db) \S+ (0x\w+):? (?:size (\d): )?'
                    r'(0x\w+)')
 READ = re.compile(r'erdma_dma_read \S+ \w+ length \d+: (\w+)')
-CMDQ_DB = 0x200
+AEQ_DEPTH, CMDQ_DB = 0x48, 0x200
 DOORBELLS = 0x1000
 # Of seeds: mutations of longer ones find little
 LENGTH = 24000
@@ -127,12 +127,13 @@ def request(raw, sub_module, opcode):
     return len(raw) == 32 and raw[2:4] == bytes([opcode, sub_module])
 
 
-def changed(found, change):
-    """The conversation with other first pieces of commands"""
+def changed(found, change, registers=()):
+    """The conversation with other requests and values of registers"""
     result = []
     for step in found:
         new = Step()
-        new.writes = list(step.writes)
+        new.writes = [(addr, size, dict(registers).get(addr, value))
+                      for addr, size, value in step.writes]
         new.reads = [change(raw) if step.writes[-1][0] == CMDQ_DB else raw
                      for raw in step.reads]
         result.append(new)
@@ -179,7 +180,7 @@ def write_seed(name, prefix, start, convert, found):
 
 
 def write_variants(found):
-    small = changed(found, small_queues)
+    small = changed(found, small_queues, [(AEQ_DEPTH, 1)])
     write_seed('driver', 'small-queues.bin', b'\0', slow, small)
     write_seed('driver', 'troubled.bin', b'\0', troubled, small)
     # Packets with INT and marks, for each algorithm
