@@ -68,6 +68,10 @@ static void plain_request(EngineRig *rig, FuzzInput *in, ErigReq *req)
     erig_set32(req, 16, 0x0a000001 + fuzz_below(in, 2));
     erig_set32(req, 20, 0x0a000001 + fuzz_below(in, 2));
     erig_set32(req, 24, fuzz_u16(in));
+    if (code & 0x80) {
+        /* DESTROY_EQ: vector, EQN, type */
+        erig_set32(req, 16, (code & 3) * 0x101 | ERDMA_EQ_TYPE_CEQ << 24);
+    }
 }
 
 static void region_request(EngineRig *rig, FuzzInput *in, ErigReq *req)

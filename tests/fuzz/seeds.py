@@ -183,6 +183,7 @@ def write_variants(found):
     small = changed(found, small_queues, [(AEQ_DEPTH, 1)])
     write_seed('driver', 'small-queues.bin', b'\0', slow, small)
     write_seed('driver', 'troubled.bin', b'\0', troubled, small)
+    write_seed('driver', 'no-extended-doorbells.bin', b'\1', driver, found)
     # Packets with INT and marks, for each algorithm
     for number in range(5):
         write_seed('driver', f'algorithm-{number}.bin', b'\x40', driver,
