@@ -442,6 +442,42 @@ static void test_rounds(void)
     qerdma_quit(d, NULL);
 }
 
+/* Reset in use, by its register and by the machine's reset, again and again */
+static void test_reset_rounds(void)
+{
+    QErdma *d = qerdma_boot_one(NULL);
+    QErdma *again;
+    QErdmaPair p;
+    QErdmaMr mr;
+    unsigned i, k;
+
+    for (i = 0; i < 50; i++) {
+        again = qerdma_new(d->qs, QERDMA_SLOT(0));
+        qerdma_start(again, NULL);
+        qerdma_pair_init(&p, again, again, 1, i % 2);
+        mr = (QErdmaMr) { 0 };
+        qerdma_reg_simple(again, &mr, 1, 65536, QERDMA_ACC_ALL);
+        for (k = 0; k < 8; k++) {
+            qerdma_post_send(&p.qp[k % 2], &(QErdmaSend) {
+                .opcode = k % 3 ? ERDMA_OP_WRITE : ERDMA_OP_READ,
+                .n_sges = 1, .sges[0] = { mr.addr, 65536, mr.key },
+                .raddr = mr.addr, .rkey = mr.key,
+            });
+        }
+        qtest_clock_step(d->qts, 1000 * i);
+        if (i % 3) {
+            qerdma_reset(again);
+        } else {
+            qtest_system_reset(d->qts);
+        }
+        g_assert_cmpuint(qerdma_objects(d, "qps"), ==, 0);
+        g_assert_cmpuint(qerdma_objects(d, "cqs"), ==, 0);
+        g_assert_cmpuint(qerdma_objects(d, "mrs"), ==, 0);
+        qerdma_free(again);
+    }
+    qerdma_quit(d, NULL);
+}
+
 /* What was made is gone after its destruction, and after a reset. */
 static void test_objects(void)
 {
@@ -491,6 +527,7 @@ int main(int argc, char **argv)
     qtest_add_func("/erdma/realize/unplug-nic", test_unplug_nic);
     qtest_add_func("/erdma/realize/replug-nic", test_replug_nic);
     qtest_add_func("/erdma/realize/other-nic", test_other_nic);
+    qtest_add_func("/erdma/realize/reset-rounds", test_reset_rounds);
     qtest_add_func("/erdma/realize/rounds", test_rounds);
     qtest_add_func("/erdma/realize/objects", test_objects);
     return g_test_run();
