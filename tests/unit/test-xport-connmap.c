@@ -59,6 +59,32 @@ static void test_random(void)
     erdma_connmap_destroy(&m);
 }
 
+/* What was reserved is enough: nothing moves while so many are added. */
+static void test_reserve(void)
+{
+    static const uint32_t sizes[] = { 0, 1, 8, 9, 1023, 1024, 131071 };
+    unsigned i, k;
+
+    for (i = 0; i < ARRAY_SIZE(sizes); i++) {
+        const ErdmaConnSlot *v;
+        ErdmaConnMap m;
+
+        erdma_connmap_init(&m);
+        m.secret = 5;
+        erdma_connmap_reserve(&m, sizes[i]);
+        g_assert_cmpuint(m.secret, ==, 5);
+        v = m.v;
+        for (k = 0; k < sizes[i]; k++) {
+            erdma_connmap_add(&m, k << 8, conn(k % N));
+        }
+        g_assert_true(m.v == v);
+        for (k = 0; k < sizes[i]; k++) {
+            g_assert_true(erdma_connmap_find(&m, k << 8) == conn(k % N));
+        }
+        erdma_connmap_destroy(&m);
+    }
+}
+
 /*
  * Cookies that a guest has chosen for one secret to meet in one place are
  * spread by another.
@@ -90,6 +116,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/erdma/xport/connmap/random", test_random);
+    g_test_add_func("/erdma/xport/connmap/reserve", test_reserve);
     g_test_add_func("/erdma/xport/connmap/chosen", test_chosen);
     return g_test_run();
 }

@@ -87,6 +87,36 @@ static uint32_t table_secret(uint64_t seed)
     return (seed ^ seed >> 29) * 0xbf58476d1ce4e5b9ULL >> 32;
 }
 
+static void reset(ErdmaEngine *e)
+{
+    unsigned i;
+
+    e->is_ready = false;
+    erdma_faults_reset(e);
+    if (!erdma_leftover_take(e)) {
+        /* QPs first: they are what could still move data. */
+        erdma_qp_free_all(e);
+        erdma_mr_free_all(e);
+        erdma_cq_free_all(e);
+    }
+    for (i = 0; i < ERDMA_MAX_VECTORS; i++) {
+        erdma_eq_destroy(&e->ceqs[i]);
+    }
+    if (e->cmdq.cq.has_db) {
+        QTAILQ_REMOVE(&e->cq_work, &e->cmdq.cq, work);
+    }
+    erdma_eq_destroy(&e->cmdq_eq);
+    erdma_eq_destroy(&e->aeq);
+    g_queue_clear_full(&e->aeq_held, g_free);
+    memset(&e->cmdq, 0, sizeof(e->cmdq));
+    e->eq_work = 0;
+    e->guest_page_shift = ERDMA_PAGE_SHIFT_MIN;
+    erdma_extdb_layout(e, e->guest_page_shift);
+    erdma_xport_set_mtu(e->xport, e->wire_mtu);
+    /* If the wire is still blocked, the next datagram says so again. */
+    erdma_xport_unblock(e->xport);
+}
+
 ErdmaEngine *erdma_engine_new(const ErdmaPort *port, void *opaque,
                               const ErdmaEngineConfig *cfg)
 {
@@ -106,9 +136,11 @@ ErdmaEngine *erdma_engine_new(const ErdmaPort *port, void *opaque,
     g_queue_init(&e->aeq_held);
     QTAILQ_INIT(&e->cq_work);
     QTAILQ_INIT(&e->qp_work);
+    QTAILQ_INIT(&e->leftovers);
     erdma_faults_init(e);
     e->xport = erdma_xport_new(&erdma_qp_xport_ops, e, &e->cfg.xport);
     erdma_xport_set_secret(e->xport, table_secret(cfg->seed));
+    erdma_xport_reserve(e->xport, erdma_engine_max_qp(e));
     erdma_engine_reset(e);
     return e;
 }
@@ -116,7 +148,8 @@ ErdmaEngine *erdma_engine_new(const ErdmaPort *port, void *opaque,
 void erdma_engine_free(ErdmaEngine *e)
 {
     erdma_faults_exit(e);
-    erdma_engine_reset(e);
+    reset(e);
+    erdma_leftover_finish(e);
     erdma_xport_free(e->xport);
     erdma_extdb_destroy(e);
     erdma_table_destroy(&e->cqs);
@@ -127,35 +160,15 @@ void erdma_engine_free(ErdmaEngine *e)
 
 void erdma_engine_reset(ErdmaEngine *e)
 {
-    unsigned i;
-
     if (e->is_outside) {
         e->port->guest_error(e->opaque, "reset by the device's own DMA");
         return;
     }
-    e->is_ready = false;
+    reset(e);
     e->is_kicked = false;
-    erdma_faults_reset(e);
-    /* QPs first: they are what could still move data. */
-    erdma_qp_free_all(e);
-    erdma_mr_free_all(e);
-    erdma_cq_free_all(e);
-    for (i = 0; i < ERDMA_MAX_VECTORS; i++) {
-        erdma_eq_destroy(&e->ceqs[i]);
+    if (!QTAILQ_EMPTY(&e->leftovers)) {
+        erdma_engine_kick(e);
     }
-    if (e->cmdq.cq.has_db) {
-        QTAILQ_REMOVE(&e->cq_work, &e->cmdq.cq, work);
-    }
-    erdma_eq_destroy(&e->cmdq_eq);
-    erdma_eq_destroy(&e->aeq);
-    g_queue_clear_full(&e->aeq_held, g_free);
-    memset(&e->cmdq, 0, sizeof(e->cmdq));
-    e->eq_work = 0;
-    e->guest_page_shift = ERDMA_PAGE_SHIFT_MIN;
-    erdma_extdb_layout(e, e->guest_page_shift);
-    erdma_xport_set_mtu(e->xport, e->wire_mtu);
-    /* If the wire is still blocked, the next datagram says so again. */
-    erdma_xport_unblock(e->xport);
 }
 
 /* Depths arrive raw; rings need powers of two. */
@@ -392,18 +405,18 @@ static void run_eqs(ErdmaEngine *e)
 uint64_t erdma_engine_run(ErdmaEngine *e, uint64_t now_ns)
 {
     uint64_t next;
-    bool more;
+    bool more = erdma_leftover_run(e);
 
     if (!e->is_ready) {
         e->is_kicked = false;
-        return ERDMA_XPORT_NEVER;
+        return more ? now_ns : ERDMA_XPORT_NEVER;
     }
     e->now_ns = now_ns;
     /* What is latched from here on is found below or by the next run. */
     e->is_kicked = true;
 
     erdma_faults_run(e, now_ns);
-    more = erdma_cmdq_run(e, now_ns);
+    more |= erdma_cmdq_run(e, now_ns);
     run_qps(e);
     next = erdma_xport_poll(e->xport, now_ns, RUN_MAX_PACKETS);
     /* Arms after completions: an arm sees all that this run has written. */

@@ -308,6 +308,15 @@ static void qp_free(ErdmaEngine *e, ErdmaQp *qp)
     g_free(qp);
 }
 
+void erdma_qp_free_left(ErdmaEngine *e, ErdmaQp *qp)
+{
+    /* The list and the numbers are those of another life. */
+    qp->has_work = false;
+    e->n_sends += qp->n_sends;
+    e->n_responses += qp->n_responses;
+    qp_free(e, qp);
+}
+
 uint8_t erdma_qp_destroy(ErdmaEngine *e, uint32_t qpn)
 {
     ErdmaQp *qp = erdma_table_remove(&e->qps, qpn);

@@ -170,6 +170,8 @@ uint8_t erdma_qp_modify(struct ErdmaEngine *e, const ErdmaModifyQp *m,
                         uint64_t now_ns);
 uint8_t erdma_qp_reflush(struct ErdmaEngine *e, uint32_t qpn, uint16_t sq_pi,
                          uint16_t rq_pi);
+/* Frees a QP that a reset has left, see leftover.h. */
+void erdma_qp_free_left(struct ErdmaEngine *e, ErdmaQp *qp);
 /* Frees every QP without a word to guest or peer (reset). */
 void erdma_qp_free_all(struct ErdmaEngine *e);
 

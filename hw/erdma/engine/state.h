@@ -12,6 +12,7 @@
 #include "engine/eq.h"
 #include "engine/extdb.h"
 #include "engine/fault-hook.h"
+#include "engine/leftover.h"
 #include "engine/mr.h"
 #include "engine/qp.h"
 #include "engine/table.h"
@@ -49,6 +50,7 @@ struct ErdmaEngine {
 
     QTAILQ_HEAD(, ErdmaCq) cq_work;     /* arm doorbells */
     QTAILQ_HEAD(, ErdmaQp) qp_work;
+    ErdmaLeftoverList leftovers;        /* of resets, in their order */
 
     ErdmaXport *xport;
     uint32_t wire_mtu;          /* until CONF_MTU says otherwise */

@@ -135,6 +135,11 @@ void erdma_xport_conn_close(ErdmaXportConn *c)
     }
 }
 
+uint32_t erdma_xport_conn_n_held(const ErdmaXportConn *c)
+{
+    return c->rx.reasm.n;
+}
+
 void erdma_conn_fetch(const ErdmaXportConn *c)
 {
     const ErdmaConnTx *tx = &c->tx;

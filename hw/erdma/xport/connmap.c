@@ -14,6 +14,19 @@ void erdma_connmap_init(ErdmaConnMap *m)
     m->secret = 0;
 }
 
+void erdma_connmap_reserve(ErdmaConnMap *m, uint32_t n)
+{
+    uint32_t size = FIRST_SIZE;
+
+    assert(!m->n && n <= UINT32_MAX / 4);
+    while (size < 2 * n) {
+        size *= 2;
+    }
+    g_free(m->v);
+    m->v = g_new0(ErdmaConnSlot, size);
+    m->mask = size - 1;
+}
+
 void erdma_connmap_destroy(ErdmaConnMap *m)
 {
     g_free(m->v);

@@ -26,6 +26,11 @@ typedef struct ErdmaConnMap {
 } ErdmaConnMap;
 
 void erdma_connmap_init(ErdmaConnMap *m);
+/*
+ * So many have room from now on: moving all that there are takes milliseconds
+ * when there are 100,000.  The map is empty.
+ */
+void erdma_connmap_reserve(ErdmaConnMap *m, uint32_t n);
 /* The connections are the caller's. */
 void erdma_connmap_destroy(ErdmaConnMap *m);
 

@@ -87,6 +87,28 @@ ErdmaXport *erdma_xport_new(const ErdmaXportOps *ops, void *opaque,
     return x;
 }
 
+ErdmaXport *erdma_xport_successor(ErdmaXport *x)
+{
+    ErdmaXport *next;
+
+    if (x->recorder) {
+        return NULL;
+    }
+    next = erdma_xport_new(x->ops, x->opaque, &x->cfg);
+    next->conns.secret = x->conns.secret;
+    erdma_connmap_reserve(&next->conns, (x->conns.mask + 1) / 2);
+    next->stats = x->stats;
+    next->is_blocked = x->is_blocked;
+    /* Should a poll of it be under way, it ends here. */
+    x->is_blocked = true;
+    return next;
+}
+
+uint64_t erdma_xport_n_held(const ErdmaXport *x)
+{
+    return x->reasm_pool.held / ERDMA_REASM_MSG_COST;
+}
+
 void erdma_xport_free(ErdmaXport *x)
 {
     uint32_t i;
@@ -94,7 +116,8 @@ void erdma_xport_free(ErdmaXport *x)
     if (!x) {
         return;
     }
-    for (i = 0; i <= x->conns.mask; i++) {
+    /* An empty map may be a large one. */
+    for (i = 0; x->conns.n && i <= x->conns.mask; i++) {
         if (x->conns.v[i].conn) {
             erdma_conn_destroy(x->conns.v[i].conn);
         }
@@ -110,6 +133,11 @@ void erdma_xport_set_secret(ErdmaXport *x, uint32_t secret)
 {
     assert(!x->conns.n);
     x->conns.secret = secret;
+}
+
+void erdma_xport_reserve(ErdmaXport *x, uint32_t n_conns)
+{
+    erdma_connmap_reserve(&x->conns, n_conns);
 }
 
 void erdma_xport_set_mtu(ErdmaXport *x, uint32_t mtu)

@@ -381,10 +381,28 @@ ErdmaXport *erdma_xport_new(const ErdmaXportOps *ops, void *opaque,
 void erdma_xport_free(ErdmaXport *x);
 
 /*
+ * For the time after a reset: a transport like @x with what that has counted,
+ * and without its connections.  These stay with @x, which can do no more than
+ * close them and be freed.  NULL when @x is recorded, as the recording knows
+ * of one transport only.
+ */
+ErdmaXport *erdma_xport_successor(ErdmaXport *x);
+
+/*
+ * Segments that wait for what is before them: blocks of memory to be freed,
+ * at most so many, with the connection or with all of them.
+ */
+uint32_t erdma_xport_conn_n_held(const ErdmaXportConn *conn);
+uint64_t erdma_xport_n_held(const ErdmaXport *x);
+
+/*
  * A number that whoever chooses cookies cannot know, so that no choice makes
  * look-ups slow; nothing else depends on it.  There is no connection yet.
  */
 void erdma_xport_set_secret(ErdmaXport *x, uint32_t secret);
+
+/* So many connections do not make their map grow.  There is none yet. */
+void erdma_xport_reserve(ErdmaXport *x, uint32_t n_conns);
 
 /* Segments sent from now on obey @mtu, retransmissions too. */
 void erdma_xport_set_mtu(ErdmaXport *x, uint32_t mtu);
