@@ -16,6 +16,8 @@
  * may take beyond them, and the packets.
  */
 #define MAX_DMA         (2048 + 1024 + 1536)
+#define MAX_EVENT_DMA   (1024 + 1)
+#define MAX_ARMS        256
 #define MAX_PACKETS     128
 #define DMA_PER_PACKET  24
 #define MAX_STATES      (512 + 64 + 32)
@@ -312,7 +314,7 @@ static void test_nowhere(void)
     size_t before = heap(), after;
     Rig *rig = big_rig();
     RigHca *hca = &rig->hca[0];
-    uint64_t ring = rig_alloc(hca, 4096), start;
+    uint64_t ring = rig_alloc(hca, 4096), start, slowest = 0;
     Worst w = { 0 };
     ErdmaEngineCounts counts;
     unsigned i;
@@ -324,10 +326,13 @@ static void test_nowhere(void)
     after = heap();
     g_test_message("a QP: %zu bytes", (after - before) / n_qps);
     for (i = 1; i <= n_qps; i++) {
+        start = cpu_ns();
         connect_nowhere(hca, i);
+        slowest = MAX(slowest, cpu_ns() - start);
         /* Something that has to be waited for */
         erdma_xport_conn_expect(erdma_qp_get(hca->e, i)->conn, true);
     }
+    g_test_message("the slowest connect: %" PRIu64 " us", slowest / 1000);
     settle(hca, &w);
     g_test_message("and its connection: %zu bytes",
                    (heap() - after) / n_qps);
@@ -349,11 +354,20 @@ static void test_nowhere(void)
     g_assert_cmpuint(hca->n_states, >=, 2 * n_qps);
     erdma_engine_counts(hca->e, &counts);
     g_assert_cmpuint(counts.n_qps, ==, n_qps);
+    judge("connections to nowhere", &w);
+    after = heap();
     start = cpu_ns();
     erdma_engine_reset(hca->e);
     g_test_message("a reset with all of them: %" PRIu64 " us",
                    (cpu_ns() - start) / 1000);
-    judge("connections to nowhere", &w);
+    erdma_engine_counts(hca->e, &counts);
+    g_assert_cmpuint(counts.n_qps + counts.n_cqs, ==, 0);
+    /* What is left of them goes bit by bit. */
+    w = (Worst) { 0 };
+    settle(hca, &w);
+    g_assert_cmpuint(w.n_runs, >=, n_qps / 256);
+    g_assert_cmpuint(heap(), <=, after);
+    judge("what a reset has left", &w);
     rig_free(rig);
 }
 
@@ -398,6 +412,7 @@ static void test_events(void)
         erdma_engine_db_ceq(hca->e, 1, 1u << 31 | (eq->pi & 0xffff));
         settle(hca, &w);
     }
+    g_assert_cmpuint(w.n_dma, <=, MAX_EVENT_DMA);
     /* Each of them once, nobody forgotten on the way */
     g_assert_cmpuint(eq->pi, ==, n_cqs);
     g_assert_true(QTAILQ_EMPTY(&eq->held));
@@ -423,6 +438,42 @@ static void test_events(void)
     }
     g_assert_cmpuint(eq->pi, ==, n_cqs - 1);
     judge("events of a queue made anew", &w);
+    rig_free(rig);
+}
+
+/* All CQs are armed at one time, and each has something to tell. */
+static void test_arms(void)
+{
+    unsigned n_cqs = MIN(2 * n_qps, 1 << ERDMA_MAX_EQ_LOG2), i;
+    Rig *rig = big_rig();
+    RigHca *hca = &rig->hca[0];
+    ErdmaEq *eq = &hca->e->ceqs[1];
+    uint32_t pi = 0;
+    ErdmaCqe cqe = { 0 };
+    Worst w = { 0 };
+    bool more;
+
+    erdma_eq_create(hca->e, eq, rig_alloc(hca, 16 << ERDMA_MAX_EQ_LOG2),
+                    ERDMA_MAX_EQ_LOG2, 0, 0);
+    for (i = 1; i <= n_cqs; i++) {
+        ErdmaCq *cq = g_new0(ErdmaCq, 1);
+
+        cq->cqn = i;
+        cq->eqn = 1;
+        erdma_ring_init_flat(&cq->ring, rig_alloc_at(hca, 64, 64, 0), 1,
+                             ERDMA_CQE_SHIFT);
+        g_assert_true(erdma_cq_add(hca->e, cq));
+        erdma_cq_post(hca->e, i, &cqe);
+        erdma_engine_db_queue(hca->e, ERDMA_DB_KIND_CQ,
+                              (uint64_t)i << 32 | 1u << 31);
+    }
+    do {
+        more = step(hca, &w);
+        g_assert_cmpuint(eq->pi - pi, <=, MAX_ARMS);
+        pi = eq->pi;
+    } while (more);
+    g_assert_cmpuint(pi, ==, n_cqs);
+    judge("arms of all CQs", &w);
     rig_free(rig);
 }
 
@@ -512,6 +563,7 @@ int main(int argc, char **argv)
     g_test_add_func("/bounds/doorbells", test_doorbells);
     g_test_add_func("/bounds/nowhere", test_nowhere);
     g_test_add_func("/bounds/events", test_events);
+    g_test_add_func("/bounds/arms", test_arms);
     g_test_add_func("/bounds/sends", test_sends);
     g_test_add_func("/bounds/responses", test_responses);
     return g_test_run();

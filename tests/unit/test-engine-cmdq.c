@@ -76,6 +76,38 @@ static void test_wrap(unsigned wqebbs)
     erig_free(rig);
 }
 
+/* A full queue is worked off in turns, what is expensive in smaller ones. */
+static void test_turns(void)
+{
+    EngineRig *rig = erig_new();
+    uint64_t before;
+    unsigned i, n_left;
+    ErigReq req;
+
+    rig->init.cmdq_depth = 4096;
+    rig->init.cmdq_eq_depth = 4096;
+    rig->init.aeq_depth = 64;
+    erig_start(rig);
+    g_assert_true(erig_init(rig));
+    for (i = 0; i < 960 + 24; i++) {
+        if (i < 960) {
+            query_fw(rig, &req);
+        } else {
+            erig_req(rig, &req, 0, ERDMA_CMD_DESTROY_QP);
+        }
+        erig_post(rig, &req);
+    }
+    erig_ring_cmdq(rig);
+    for (n_left = 960 + 24; n_left; n_left -= rig->e->stats.cmds - before) {
+        before = rig->e->stats.cmds;
+        erdma_engine_run(rig->e, rig->now);
+        g_assert_cmpuint(rig->e->stats.cmds, >, before);
+        g_assert_cmpuint(rig->e->stats.cmds - before, <=,
+                         n_left > 24 ? 32 : 1);
+    }
+    erig_free(rig);
+}
+
 static void test_wrap_4(void)
 {
     test_wrap(4);
@@ -395,6 +427,7 @@ static void test_garbage(void)
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/engine/cmdq/turns", test_turns);
     g_test_add_func("/engine/cmdq/order", test_order);
     g_test_add_func("/engine/cmdq/wrap-4", test_wrap_4);
     g_test_add_func("/engine/cmdq/wrap-3", test_wrap_3);
