@@ -464,7 +464,7 @@ static void test_reset_rounds(void)
                 .raddr = mr.addr, .rkey = mr.key,
             });
         }
-        qtest_clock_step(d->qts, 1000 * i);
+        qtest_clock_step(d->qts, 1000 * (i + 1));
         if (i % 3) {
             qerdma_reset(again);
         } else {

@@ -102,6 +102,7 @@ def measure(tap, n, limit_ms):
             name = "query-status is answered within %d ms, %s HCA" % (
                 limit_ms, "with" if row.has_hca else "without")
             tap.point(max(row.own) <= limit_ms, name, row.text())
-    own = [us for row in made for us in row.saved + row.loaded]
-    tap.point(own and max(own) <= 1000 * limit_ms / 4,
+    # Wall-clock time: on a busy host it is the median that says something.
+    own = sorted(us for row in made for us in row.saved + row.loaded)
+    tap.point(own and own[len(own) // 2] <= 1000 * limit_ms / 10,
               "the HCA takes little of the downtime", str(own))
